@@ -1,0 +1,81 @@
+//! Operators: each computes the change of its output from the changes of its inputs.
+//!
+//! The contract with the engine:
+//! - Epochs do not overlap within an operator: all deltas of an epoch are absorbed, then the epoch is
+//!   closed, then the next one begins. Within an epoch deltas come in any order.
+//! - [`Operator::close`] is called for every epoch in which something was absorbed, and once for the first
+//!   epoch of the dataflow even if nothing was (a global aggregate shows a row over nothing).
+//! - State is kept only behind the [`StateTable`]s that [`BuildContext`] hands over, keyed so that a row's
+//!   partition is that of its distribution key. An operator neither knows its worker nor sees all keys.
+//! - What an operator emits for an epoch is consolidated (no weight 0, no +1 and -1 of the same row) when it
+//!   comes from `close`. Stateless operators emit from `absorb` at once and need not consolidate.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::SchemaRef;
+use plan::{Lower, Spec};
+
+use crate::Epoch;
+use crate::delta::Delta;
+use crate::error::Result;
+use crate::state::StateTable;
+
+/// An operator in execution, on one worker.
+pub trait Operator {
+    /// Takes rows of an input port. May emit.
+    fn absorb(&mut self, port: usize, delta: Delta, output: &mut Output) -> Result<()>;
+    /// Everything of the epoch has been absorbed: emit what was held back and write state.
+    fn close(&mut self, epoch: Epoch, output: &mut Output) -> Result<()>;
+}
+
+/// What an operator emits.
+#[derive(Debug, Default)]
+pub struct Output {
+    /// The operator's output.
+    pub rows: Vec<Delta>,
+    /// Rows for which an expression failed, in [`errors_schema`].
+    pub errors: Vec<Delta>,
+}
+
+impl Output {
+    /// Emits rows; nothing happens for an empty delta.
+    pub fn emit(&mut self, delta: Delta) {
+        if !delta.is_empty() {
+            self.rows.push(delta);
+        }
+    }
+
+    /// Emits failed rows; nothing happens for an empty delta.
+    pub fn emit_errors(&mut self, delta: Delta) {
+        if !delta.is_empty() {
+            self.errors.push(delta);
+        }
+    }
+}
+
+/// Columns of `"<view>$errors"`: `operator` text, `message` text, `row` text (the input row as a Postgres row
+/// literal), all NOT NULL.
+pub fn errors_schema() -> SchemaRef {
+    use datafusion::arrow::datatypes::{DataType, Field, Schema};
+    Arc::new(Schema::new(vec![
+        Field::new("operator", DataType::Utf8, false),
+        Field::new("message", DataType::Utf8, false),
+        Field::new("row", DataType::Utf8, false),
+    ]))
+}
+
+/// What an operator is built from, besides its spec.
+pub struct BuildContext {
+    /// Columns of each input port.
+    pub inputs: Vec<SchemaRef>,
+    /// As many as [`Spec::state_tables`] says, in order.
+    pub state: Vec<StateTable>,
+    /// Whether nothing is ever retracted on a port.
+    pub append_only: Vec<bool>,
+}
+
+/// An operator's definition: how it is recognised, and how it is built.
+pub trait OperatorDef: Lower {
+    /// Builds the operator for a spec that this definition's `lower` made.
+    fn build(&self, spec: &dyn Spec, context: BuildContext) -> Result<Box<dyn Operator>>;
+}

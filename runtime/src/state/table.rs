@@ -1,0 +1,1 @@
+//! State tables: all that an operator may do with what it keeps.
