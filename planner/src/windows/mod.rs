@@ -1,0 +1,1 @@
+//! All spellings of time windows become one: a derived table with window_start and window_end.
