@@ -8,7 +8,8 @@ use plan::{Dataflow, Relation, RelationId};
 
 use crate::Epoch;
 use crate::delta::Delta;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::operators::OperatorDef;
 use crate::state::Store;
 use crate::state::store::Write;
 
@@ -70,4 +71,74 @@ pub struct EpochResult {
     pub changes: Vec<(RelationId, Delta)>,
     /// Dataflows that failed, with the reason. They are stopped; what they wrote in this epoch is not in `writes`.
     pub failures: Vec<(DataflowId, String)>,
+}
+
+/// The handle on the worker threads. All calls return at once; results come through the receiver that
+/// [`Runtime::start`] returns.
+#[derive(Debug)]
+pub struct Runtime {
+    config: RuntimeConfig,
+}
+
+impl Runtime {
+    /// Starts the worker threads. One [`EpochResult`] comes through the receiver for each sealed epoch, in order.
+    pub fn start(
+        config: RuntimeConfig,
+        store: Arc<dyn Store>,
+        definitions: Vec<Arc<dyn OperatorDef>>,
+    ) -> Result<(Runtime, Receiver<EpochResult>)> {
+        let (_sender, receiver) = crossbeam_channel::unbounded();
+        let _ = (store, definitions);
+        Ok((Runtime { config }, receiver))
+    }
+
+    /// Creates a dataflow; it takes part from the next epoch that is sealed. The imports of a fresh dataflow begin at
+    /// [`FillPosition::Start`], those of a resumed one at [`FillPosition::End`].
+    pub fn create(&self, description: DataflowDescription) -> Result<()> {
+        let _ = description;
+        self.not_running()
+    }
+
+    /// From the next epoch on, changes of `relation` pass to `dataflow` up to this position only.
+    pub fn set_fill(&self, dataflow: DataflowId, relation: RelationId, position: FillPosition) -> Result<()> {
+        let _ = (dataflow, relation, position);
+        self.not_running()
+    }
+
+    /// Ends a dataflow with the epochs that were sealed so far.
+    pub fn drop_dataflow(&self, dataflow: DataflowId) -> Result<()> {
+        let _ = dataflow;
+        self.not_running()
+    }
+
+    /// Hands a change of a table to every dataflow that imports it, as far as each has been filled.
+    pub fn feed(&self, epoch: Epoch, relation: RelationId, change: Change) -> Result<()> {
+        let _ = (epoch, relation, change);
+        self.not_running()
+    }
+
+    /// Hands rows that were read from the store to one dataflow, to fill it.
+    pub fn fill(&self, epoch: Epoch, dataflow: DataflowId, relation: RelationId, rows: Delta) -> Result<()> {
+        let _ = (epoch, dataflow, relation, rows);
+        self.not_running()
+    }
+
+    /// Everything of the epoch has been fed. Epochs increase; gaps are allowed.
+    pub fn seal(&self, epoch: Epoch) -> Result<()> {
+        let _ = epoch;
+        self.not_running()
+    }
+
+    /// The writes of the epoch are in the store.
+    pub fn committed(&self, epoch: Epoch) -> Result<()> {
+        let _ = epoch;
+        self.not_running()
+    }
+
+    /// Stops the worker threads and waits for them. Epochs that were not reported are lost.
+    pub fn stop(self) {}
+
+    fn not_running(&self) -> Result<()> {
+        Err(Error::Dataflow(format!("{} workers are not running yet", self.config.workers)))
+    }
 }
