@@ -11,6 +11,7 @@
 pub mod budget;
 pub mod layout;
 pub mod memory;
+pub mod overlay;
 pub mod relation;
 pub mod rocks;
 pub mod store;

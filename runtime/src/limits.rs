@@ -1,0 +1,54 @@
+//! Every bound of the runtime, with its unit last in its name, and the arithmetic behind it.
+
+/// Partitions (virtual nodes) of the key space. Worker `w` of `n` owns those with `partition * n / 1024 == w`; so at
+/// most as many workers can share the work. Part of the storage format: never changes.
+pub const PARTITIONS: u16 = 1024;
+
+/// Bits of a row number that count rows inside a chunk; the others number the chunk.
+pub const CHUNK_OFFSET_BITS: u32 = 13;
+
+/// Rows of a columnar chunk at most: what the offset bits can count.
+pub const CHUNK_ROWS_MAX: usize = 1 << CHUNK_OFFSET_BITS;
+
+/// An insert with fewer rows is stored row by row: under this the fixed cost of an Arrow message (about 200 bytes and
+/// two microseconds a column) outweighs that of the rows.
+pub const CHUNK_COLUMNAR_ROWS_MIN: usize = 32;
+
+/// From so many entries on an epoch is written as sorted files that are ingested, rather than as one batch through the
+/// log: under it the fixed cost of a file (three fsyncs and a manifest write, some milliseconds) outweighs the gain.
+pub const INGEST_ENTRIES_MIN: usize = 50_000;
+
+/// From so many bytes on an epoch is ingested, however few its entries: big values should be written once, and not to
+/// the log and again to a file.
+pub const INGEST_BYTES_MIN: usize = 16 << 20;
+
+/// An ingested file is cut after so many bytes at the next entry, so that compactions can move parts of an epoch.
+pub const INGEST_FILE_BYTES_MAX: usize = 64 << 20;
+
+/// An ingested file is cut at the end of a table after so many bytes. Cutting at tables lets the chunks of an
+/// append-only table sink to the lowest level at once, though other tables of the epoch overlap older entries.
+pub const INGEST_FILE_BYTES_MIN: usize = 1 << 20;
+
+/// Entries that a store scan fetches at once at most.
+pub const SCAN_BLOCK_ENTRIES_MAX: usize = 1024;
+
+/// Entries that a store scan fetches at first; each further block is twice as large. Most scans are short.
+pub const SCAN_BLOCK_ENTRIES_MIN: usize = 16;
+
+/// A scan's block ends early after so many bytes: bounds what columnar chunks (up to megabytes each) pin.
+pub const SCAN_BLOCK_BYTES_MAX: usize = 4 << 20;
+
+/// Bytes of memory that a cached entry of a state table takes besides its key and value: two handles of 32 bytes,
+/// bookkeeping of 24, the hash slot, and the allocators' rounding.
+pub const CACHED_ENTRY_OVERHEAD_BYTES: usize = 136;
+
+/// Eviction frees down to this share of the budget in hundredths, so that it does not run at every epoch.
+pub const EVICTION_TARGET_PERCENT: usize = 90;
+
+/// Rows that a relation's scan returns at once unless asked otherwise: DataFusion's batch size.
+pub const SCAN_ROWS: usize = 8192;
+
+const _: () = assert!(CHUNK_COLUMNAR_ROWS_MIN < CHUNK_ROWS_MAX);
+const _: () = assert!(INGEST_FILE_BYTES_MIN < INGEST_FILE_BYTES_MAX);
+const _: () = assert!(SCAN_BLOCK_ENTRIES_MIN <= SCAN_BLOCK_ENTRIES_MAX);
+const _: () = assert!(PARTITIONS.is_power_of_two());
