@@ -1,1 +1,10 @@
-fn main(){}
+//! The server `tidemill`: clients connect with any Postgres driver, create tables and materialized views, and read
+//! views that are always up to date.
+//!
+//! Reading order: [`config`] (what can be set), [`server`] (how the parts are put together), [`pgwire`] (the
+//! protocol), [`session`] (one client), and then the coordinator, the catalog and reads.
+
+mod error;
+mod task;
+
+fn main() {}
