@@ -10,6 +10,8 @@
 //! - What an operator emits for an epoch is consolidated (no weight 0, no +1 and -1 of the same row) when it
 //!   comes from `close`. Stateless operators emit from `absorb` at once and need not consolidate.
 
+pub mod aggregate;
+
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;

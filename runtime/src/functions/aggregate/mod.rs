@@ -1,0 +1,29 @@
+//! Aggregate functions, one file each, and the accumulation that they share with the incremental operator.
+
+use datafusion::arrow::datatypes::{DataType, IntervalUnit};
+
+pub mod avg;
+pub mod sum;
+
+/// PostgreSQL's name of a type, for messages.
+pub fn type_name(data_type: &DataType) -> String {
+    match data_type {
+        DataType::Null => "unknown".into(),
+        DataType::Boolean => "boolean".into(),
+        DataType::Int8 | DataType::Int16 => "smallint".into(),
+        DataType::Int32 => "integer".into(),
+        DataType::Int64 => "bigint".into(),
+        DataType::Float32 => "real".into(),
+        DataType::Float64 => "double precision".into(),
+        DataType::Decimal128(..) | DataType::Decimal256(..) => "numeric".into(),
+        DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 => "text".into(),
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "bytea".into(),
+        DataType::Date32 | DataType::Date64 => "date".into(),
+        DataType::Time32(_) | DataType::Time64(_) => "time without time zone".into(),
+        DataType::Timestamp(_, None) => "timestamp without time zone".into(),
+        DataType::Timestamp(_, Some(_)) => "timestamp with time zone".into(),
+        DataType::Interval(IntervalUnit::MonthDayNano) => "interval".into(),
+        DataType::List(field) => format!("{}[]", type_name(field.data_type())),
+        other => other.to_string(),
+    }
+}

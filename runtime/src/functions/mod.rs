@@ -1,0 +1,79 @@
+//! Functions that are ours: what DataFusion lacks, and what it computes otherwise than PostgreSQL.
+//!
+//! [`FUNCTIONS`] is the one list. Registration with DataFusion, the reference page ([`page`]) and the tests that run
+//! the examples are derived from it. A function lives in one file: signature, text, examples and evaluation.
+//!
+//! Aggregates keep exact, retractable state: the same accumulation serves a query (DataFusion's accumulators) and a
+//! view (`crate::operators::aggregate`), so that both show the same digits whatever the order of rows.
+
+use std::sync::Arc;
+
+use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
+
+pub mod aggregate;
+pub mod page;
+pub mod scalar;
+
+/// A function: what users read about it, and how it is made.
+#[derive(Debug)]
+pub struct FunctionDef {
+    /// Name in SQL.
+    pub name: &'static str,
+    /// How it is called, one line a form, with the type of the result.
+    pub forms: &'static [&'static str],
+    /// What it computes, in sentences of markdown.
+    pub text: &'static str,
+    /// Examples, which run as tests.
+    pub examples: &'static [Example],
+    /// Makes it.
+    pub implementation: Implementation,
+}
+
+/// An expression or query, and what it gives.
+#[derive(Debug)]
+pub struct Example {
+    /// A SELECT with one row and one column.
+    pub query: &'static str,
+    /// The value as PostgreSQL prints it.
+    pub result: &'static str,
+}
+
+/// How DataFusion gets the function.
+#[derive(Debug, Clone, Copy)]
+pub enum Implementation {
+    /// One value a row.
+    Scalar(fn() -> ScalarUDF),
+    /// One value a group.
+    Aggregate(fn() -> AggregateUDF),
+}
+
+/// All functions, in the order of the reference page.
+pub const FUNCTIONS: &[&FunctionDef] = &[
+    &scalar::tumble_start::DEFINITION,
+    &scalar::tumble_end::DEFINITION,
+    &scalar::hop_starts::DEFINITION,
+    &aggregate::sum::DEFINITION,
+    &aggregate::avg::DEFINITION,
+];
+
+/// The scalar functions, to register with DataFusion.
+pub fn scalar() -> Vec<Arc<ScalarUDF>> {
+    FUNCTIONS
+        .iter()
+        .filter_map(|function| match function.implementation {
+            Implementation::Scalar(make) => Some(Arc::new(make())),
+            Implementation::Aggregate(_) => None,
+        })
+        .collect()
+}
+
+/// The aggregate functions, to register with DataFusion after its own: those of the same name are replaced.
+pub fn aggregates() -> Vec<Arc<AggregateUDF>> {
+    FUNCTIONS
+        .iter()
+        .filter_map(|function| match function.implementation {
+            Implementation::Aggregate(make) => Some(Arc::new(make())),
+            Implementation::Scalar(_) => None,
+        })
+        .collect()
+}
