@@ -42,6 +42,13 @@ pub const SCAN_BLOCK_BYTES_MAX: usize = 4 << 20;
 /// bookkeeping of 24, the hash slot, and the allocators' rounding.
 pub const CACHED_ENTRY_OVERHEAD_BYTES: usize = 136;
 
+/// Bytes that an entry takes besides, in a table that is read in key order: its place in the ordered index.
+pub const CACHED_ORDER_OVERHEAD_BYTES: usize = 96;
+
+/// Entries under a prefix that are read at most to answer for its first or last one: with fewer, all of them stay in
+/// memory and the next question costs nothing.
+pub const PREFIX_PROBE_ENTRIES: usize = 16;
+
 /// Eviction frees down to this share of the budget in hundredths, so that it does not run at every epoch.
 pub const EVICTION_TARGET_PERCENT: usize = 90;
 

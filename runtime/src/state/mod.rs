@@ -9,9 +9,11 @@
 //! views as entries).
 
 pub mod budget;
+mod cache;
 pub mod layout;
 pub mod memory;
 pub mod overlay;
+mod prefixes;
 pub mod relation;
 pub mod rocks;
 pub mod store;

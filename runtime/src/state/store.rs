@@ -41,6 +41,10 @@ pub trait Snapshot: Send + std::marker::Sync {
     fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>>;
     /// Entries with `start <= key < end`, in key order.
     fn scan(&self, start: &[u8], end: &[u8]) -> Box<dyn Iterator<Item = Result<Entry>> + Send + '_>;
+    /// The entry with the greatest key in `start <= key < end`.
+    fn last(&self, start: &[u8], end: &[u8]) -> Result<Option<Entry>> {
+        self.scan(start, end).last().transpose()
+    }
     /// The newest epoch in this view, 0 for an empty store.
     fn epoch(&self) -> Epoch;
 }

@@ -1,6 +1,13 @@
 //! State tables: all that an operator may do with what it keeps.
+//!
+//! A [`StateTable`] is a write-back cache over one table of the store. Writes stay in memory until the worker takes
+//! those of an epoch ([`WorkerState::take_writes`]) and the coordinator commits them; from then on they may be evicted.
+//! Reads see the newest writes, committed or not. Every entry belongs to a partition, and reads stay within one.
+//!
+//! What is in memory is one worker's alone: tables are neither shared nor sent between threads.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -8,85 +15,284 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::Epoch;
-use crate::error::{Error, Result};
-use crate::state::store::{Entry, Store, Write};
+use crate::error::Result;
+use crate::limits;
+use crate::state::budget::Budget;
+use crate::state::cache::{Lookup, TableCache};
+use crate::state::layout::{self, HEADER_LENGTH};
+use crate::state::store::{Entry, Snapshot, Store, Write};
 
 /// The state of all operators of one worker.
 #[derive(Clone)]
 pub struct WorkerState {
-    _shared: Rc<()>,
+    shared: Rc<Shared>,
+}
+
+struct Shared {
+    /// Reads the newest entries. Those of uncommitted epochs are in the caches, which are asked first.
+    latest: Arc<dyn Snapshot>,
+    budget: Rc<Budget>,
+    tables: RefCell<BTreeMap<u32, Rc<RefCell<TableCache>>>>,
 }
 
 /// One table of an operator's state.
 pub struct StateTable {
-    _shared: Rc<()>,
+    latest: Arc<dyn Snapshot>,
+    cache: Rc<RefCell<TableCache>>,
+    epoch: Rc<Cell<Epoch>>,
 }
 
-fn unsupported<T>() -> Result<T> {
-    Err(Error::Storage("not supported yet".to_string()))
+/// Sizes of a worker's caches.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CacheStatistics {
+    /// Entries in memory.
+    pub entries: usize,
+    /// Bytes that they count for.
+    pub bytes: usize,
 }
 
 impl WorkerState {
     /// State over a store, with caches of so many bytes.
-    pub fn new(_store: Arc<dyn Store>, _cache_bytes: usize) -> Self {
-        WorkerState { _shared: Rc::new(()) }
+    pub fn new(store: Arc<dyn Store>, cache_bytes: usize) -> Self {
+        let budget = Rc::new(Budget::new(cache_bytes));
+        WorkerState { shared: Rc::new(Shared { latest: store.latest(), budget, tables: RefCell::default() }) }
     }
 
     /// The state table of a store table. `fresh` promises that the store holds no entry of it. Writes belong to the
     /// epoch that the cell holds when they are made.
-    pub fn table(&self, _table: u32, _fresh: bool, _epoch: Rc<Cell<Epoch>>) -> StateTable {
-        StateTable { _shared: self._shared.clone() }
+    pub fn table(&self, table: u32, fresh: bool, epoch: Rc<Cell<Epoch>>) -> StateTable {
+        let mut tables = self.shared.tables.borrow_mut();
+        let cache = tables.entry(table).or_insert_with(|| {
+            Rc::new(RefCell::new(TableCache::new(table, fresh, self.shared.budget.clone())))
+        });
+        StateTable { latest: self.shared.latest.clone(), cache: cache.clone(), epoch }
     }
 
-    /// All writes made under that epoch, the last one of each key. They stay visible to reads.
-    pub fn take_writes(&self, _epoch: Epoch) -> Vec<Write> {
-        Vec::new()
+    /// All writes made under that epoch (and under earlier ones that were not taken), the last one of each key, in key
+    /// order. They stay visible to reads.
+    pub fn take_writes(&self, epoch: Epoch) -> Vec<Write> {
+        let mut writes = Vec::new();
+        for cache in self.shared.tables.borrow().values() {
+            cache.borrow_mut().take_writes(epoch, &mut writes);
+        }
+        writes
     }
 
     /// The writes of all epochs up to this one are in the store now.
-    pub fn committed(&self, _epoch: Epoch) {}
+    pub fn committed(&self, epoch: Epoch) {
+        for cache in self.shared.tables.borrow().values() {
+            cache.borrow_mut().committed(epoch);
+        }
+    }
 
     /// Forgets the tables of a dropped dataflow, with their writes that were not taken.
-    pub fn forget_tables(&self, _tables: RangeInclusive<u32>) {}
+    pub fn forget_tables(&self, tables: RangeInclusive<u32>) {
+        self.shared.tables.borrow_mut().retain(|table, _| !tables.contains(table));
+    }
 
     /// Evicts what was not used lately if the budget is exceeded. For between epochs.
-    pub fn evict(&self) {}
+    pub fn evict(&self) {
+        let budget = &self.shared.budget;
+        if !budget.is_exceeded() {
+            return;
+        }
+        let used = budget.used();
+        let excess = used - budget.eviction_target();
+        for cache in self.shared.tables.borrow().values() {
+            let mut cache = cache.borrow_mut();
+            // Every table gives up its share.
+            let share = (cache.bytes() as u128 * excess as u128).div_ceil(used as u128);
+            cache.evict(share as usize);
+        }
+    }
+
+    /// Sizes of the caches.
+    pub fn statistics(&self) -> CacheStatistics {
+        let entries = self.shared.tables.borrow().values().map(|cache| cache.borrow().len()).sum();
+        CacheStatistics { entries, bytes: self.shared.budget.used() }
+    }
 }
 
 impl StateTable {
     /// The value under a key.
-    pub fn get(&self, _partition: u16, _key: &[u8]) -> Result<Option<Bytes>> {
-        unsupported()
+    pub fn get(&self, partition: u16, key: &[u8]) -> Result<Option<Bytes>> {
+        let mut cache = self.cache.borrow_mut();
+        match cache.lookup(partition, key) {
+            Lookup::Present(value) => Ok(Some(value)),
+            Lookup::Absent => Ok(None),
+            Lookup::Unknown => {
+                let store_key = layout::store_key(cache.table(), partition, key);
+                let value = self.latest.get_many(&[&store_key])?.pop().flatten();
+                cache.remember(partition, key, value.as_deref());
+                Ok(value)
+            }
+        }
     }
 
-    /// The values under keys, in the order of the keys.
-    pub fn get_many(&self, _keys: &[(u16, &[u8])]) -> Result<Vec<Option<Bytes>>> {
-        unsupported()
+    /// The values under keys, in the order of the keys. What is not in memory is read from the store at once.
+    pub fn get_many(&self, keys: &[(u16, &[u8])]) -> Result<Vec<Option<Bytes>>> {
+        let mut cache = self.cache.borrow_mut();
+        let mut values = Vec::with_capacity(keys.len());
+        let mut unknown = Vec::new();
+        for (position, (partition, key)) in keys.iter().enumerate() {
+            values.push(match cache.lookup(*partition, key) {
+                Lookup::Present(value) => Some(value),
+                Lookup::Absent => None,
+                Lookup::Unknown => {
+                    unknown.push(position);
+                    None
+                }
+            });
+        }
+        if unknown.is_empty() {
+            return Ok(values);
+        }
+        unknown.sort_unstable_by_key(|position| keys[*position]);
+        let table = cache.table();
+        let store_key = |position: &usize| layout::store_key(table, keys[*position].0, keys[*position].1);
+        let store_keys: Vec<Bytes> = unknown.iter().map(store_key).collect();
+        let store_keys: Vec<&[u8]> = store_keys.iter().map(AsRef::as_ref).collect();
+        for (position, value) in unknown.into_iter().zip(self.latest.get_many(&store_keys)?) {
+            let (partition, key) = keys[position];
+            cache.remember(partition, key, value.as_deref());
+            values[position] = value;
+        }
+        Ok(values)
     }
 
-    /// Puts a value under a key.
-    pub fn put(&self, _partition: u16, _key: &[u8], _value: impl Into<Bytes>) {}
+    /// Puts a value under a key. The value should own its bytes: a slice keeps all of what it is cut from in memory.
+    pub fn put(&self, partition: u16, key: &[u8], value: impl Into<Bytes>) {
+        self.cache.borrow_mut().write(partition, key, Some(value.into()), self.epoch.get());
+    }
 
     /// Deletes the entry of a key; nothing happens if there is none.
-    pub fn delete(&self, _partition: u16, _key: &[u8]) {}
+    pub fn delete(&self, partition: u16, key: &[u8]) {
+        self.cache.borrow_mut().write(partition, key, None, self.epoch.get());
+    }
 
-    /// All entries whose key begins with the prefix, in key order. Keys are without the store's header.
-    pub fn scan_prefix(&self, _partition: u16, _prefix: &[u8]) -> Result<Vec<Entry>> {
-        unsupported()
+    /// All entries whose key begins with the prefix, in key order. Keys are without the store's header. They are in
+    /// memory from then on.
+    pub fn scan_prefix(&self, partition: u16, prefix: &[u8]) -> Result<Vec<Entry>> {
+        let mut cache = self.cache.borrow_mut();
+        let (start, end) = prefix_range(cache.table(), partition, prefix);
+        if !cache.covers(partition, prefix) {
+            self.load_prefix(&mut cache, partition, prefix, usize::MAX)?;
+        }
+        Ok(cache.entries(&start, &end, usize::MAX))
     }
 
     /// The entry with the smallest key that begins with the prefix.
-    pub fn first_with_prefix(&self, _partition: u16, _prefix: &[u8]) -> Result<Option<Entry>> {
-        unsupported()
+    pub fn first_with_prefix(&self, partition: u16, prefix: &[u8]) -> Result<Option<Entry>> {
+        let mut cache = self.cache.borrow_mut();
+        let (start, end) = prefix_range(cache.table(), partition, prefix);
+        let loaded = cache.covers(partition, prefix)
+            || self.load_prefix(&mut cache, partition, prefix, limits::PREFIX_PROBE_ENTRIES)?;
+        let mut found =
+            if loaded { cache.entries(&start, &end, 1) } else { self.merged(&mut cache, &start, &end, 1)? };
+        Ok(found.pop())
     }
 
     /// The entry with the greatest key that begins with the prefix.
-    pub fn last_with_prefix(&self, _partition: u16, _prefix: &[u8]) -> Result<Option<Entry>> {
-        unsupported()
+    pub fn last_with_prefix(&self, partition: u16, prefix: &[u8]) -> Result<Option<Entry>> {
+        let mut cache = self.cache.borrow_mut();
+        let (start, mut end) = prefix_range(cache.table(), partition, prefix);
+        let loaded = cache.covers(partition, prefix)
+            || self.load_prefix(&mut cache, partition, prefix, limits::PREFIX_PROBE_ENTRIES)?;
+        let live = |(key, value): (&Bytes, Option<&Bytes>)| Some((key.slice(HEADER_LENGTH..), value?.clone()));
+        if loaded {
+            return Ok(cache.range(&start, &end).rev().find_map(live));
+        }
+        loop {
+            let stored = self.latest.last(&start, &end)?;
+            let from = stored.as_ref().map_or(&start, |(key, _)| key).clone();
+            if let Some(entry) = cache.range(&from, &end).rev().find_map(live) {
+                return Ok(Some(entry));
+            }
+            let Some((key, value)) = stored else { return Ok(None) };
+            let hidden = cache.range(&key, &end).next().is_some_and(|(cached, _)| *cached == key);
+            if !hidden {
+                return Ok(Some((key.slice(HEADER_LENGTH..), value)));
+            }
+            end = key;
+        }
     }
 
     /// At most `limit` entries with `start <= key < end` in key order; no end means all of the partition.
-    pub fn scan_range(&self, _partition: u16, _start: &[u8], _end: Option<&[u8]>, _limit: usize) -> Result<Vec<Entry>> {
-        unsupported()
+    pub fn scan_range(&self, partition: u16, start: &[u8], end: Option<&[u8]>, limit: usize) -> Result<Vec<Entry>> {
+        let mut cache = self.cache.borrow_mut();
+        let table = cache.table();
+        let first = layout::store_key(table, partition, start);
+        let last = match end {
+            Some(end) => layout::store_key(table, partition, end),
+            None => prefix_range(table, partition, b"").1,
+        };
+        let common = end.map_or(0, |end| start.iter().zip(end).take_while(|(a, b)| a == b).count());
+        if cache.covers(partition, &start[..common]) {
+            return Ok(cache.entries(&first, &last, limit));
+        }
+        self.merged(&mut cache, &first, &last, limit)
+    }
+
+    /// Reads the entries under a prefix into memory, unless there are more than so many. Says whether all are there.
+    fn load_prefix(&self, cache: &mut TableCache, partition: u16, prefix: &[u8], limit: usize) -> Result<bool> {
+        let (start, end) = prefix_range(cache.table(), partition, prefix);
+        for (count, entry) in self.latest.scan(&start, &end).enumerate() {
+            if count == limit {
+                return Ok(false);
+            }
+            let (key, value) = entry?;
+            cache.remember(partition, &key[HEADER_LENGTH..], Some(&value));
+        }
+        cache.mark_loaded(partition, prefix);
+        Ok(true)
+    }
+
+    /// Entries of a range that is not all in memory: those of the store, and over them those of the cache.
+    fn merged(&self, cache: &mut TableCache, start: &Bytes, end: &Bytes, limit: usize) -> Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        if start >= end {
+            return Ok(entries);
+        }
+        let mut stored = self.latest.scan(start, end).peekable();
+        let mut cached = cache.range(start, end).peekable();
+        while entries.len() < limit {
+            let stored_key = match stored.peek() {
+                Some(Ok((key, _))) => Some(key),
+                Some(Err(_)) => {
+                    stored.next().transpose()?;
+                    None
+                }
+                None => None,
+            };
+            match (cached.peek(), stored_key) {
+                (Some((key, _)), other) if other.is_none_or(|other| *key <= other) => {
+                    if other == Some(*key) {
+                        stored.next();
+                    }
+                    if let Some((key, Some(value))) = cached.next() {
+                        entries.push((key.slice(HEADER_LENGTH..), value.clone()));
+                    }
+                }
+                _ => match stored.next() {
+                    Some(entry) => {
+                        let (key, value) = entry?;
+                        entries.push((key.slice(HEADER_LENGTH..), value));
+                    }
+                    None => break,
+                },
+            }
+        }
+        Ok(entries)
     }
 }
+
+/// The whole store keys that begin with a prefix of a partition's keys: from the first to before the second.
+fn prefix_range(table: u32, partition: u16, prefix: &[u8]) -> (Bytes, Bytes) {
+    let start = layout::store_key(table, partition, prefix);
+    // There is always an end: a partition is below 1024.
+    let end = layout::prefix_end(&start).unwrap_or_else(|| start.to_vec());
+    (start, end.into())
+}
+
+#[cfg(test)]
+mod tests;
