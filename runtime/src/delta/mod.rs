@@ -13,8 +13,10 @@ use crate::error::Result;
 
 pub mod consolidate;
 pub mod key;
+pub mod literal;
+pub mod rows;
 
-pub use consolidate::consolidate;
+pub use consolidate::{concat, consolidate, consolidate_all};
 
 /// Rows with multiplicities.
 #[derive(Debug, Clone)]

@@ -12,6 +12,7 @@
 
 pub mod aggregate;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
@@ -19,6 +20,7 @@ use plan::{Lower, Spec};
 
 use crate::Epoch;
 use crate::delta::Delta;
+use crate::delta::key::partition_of;
 use crate::error::Result;
 use crate::state::StateTable;
 
@@ -74,10 +76,28 @@ pub struct BuildContext {
     pub state: Vec<StateTable>,
     /// Whether nothing is ever retracted on a port.
     pub append_only: Vec<bool>,
+    /// The partitions that are dealt out to this worker. For operators that make rows out of nothing (constants, a
+    /// global aggregate over nothing): only the worker that has the partition of the empty key makes them.
+    pub partitions: Range<u16>,
+}
+
+impl BuildContext {
+    /// Whether rows of the empty key (all rows on one worker) belong here.
+    pub fn owns_empty_key(&self) -> bool {
+        self.partitions.contains(&partition_of(&[]))
+    }
 }
 
 /// An operator's definition: how it is recognised, and how it is built.
 pub trait OperatorDef: Lower {
     /// Builds the operator for a spec that this definition's `lower` made.
     fn build(&self, spec: &dyn Spec, context: BuildContext) -> Result<Box<dyn Operator>>;
+}
+
+/// All operators, from specific to general: the first that recognises a plan takes it.
+pub fn definitions() -> Vec<Arc<dyn OperatorDef>> {
+    vec![
+        Arc::new(aggregate::AggregateDefinition),
+        // recompute/ : one line here, last, since it takes everything
+    ]
 }
