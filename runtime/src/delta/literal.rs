@@ -53,8 +53,14 @@ impl<'a> ColumnText<'a> {
             DataType::Timestamp(TimeUnit::Microsecond, None) | DataType::Time64(_) => self.without_zeros(row),
             DataType::Timestamp(_, Some(_)) => format!("{}+00", self.without_zeros(row)),
             DataType::Binary => format!("\\x{}", self.formatter.value(row)),
-            DataType::Float32 => float_text(f64::from(self.array.as_primitive::<datafusion::arrow::datatypes::Float32Type>().value(row)), self.formatter.value(row).to_string()),
-            DataType::Float64 => float_text(self.array.as_primitive::<datafusion::arrow::datatypes::Float64Type>().value(row), self.formatter.value(row).to_string()),
+            DataType::Float32 => float_text(
+                f64::from(self.array.as_primitive::<datafusion::arrow::datatypes::Float32Type>().value(row)),
+                self.formatter.value(row).to_string(),
+            ),
+            DataType::Float64 => float_text(
+                self.array.as_primitive::<datafusion::arrow::datatypes::Float64Type>().value(row),
+                self.formatter.value(row).to_string(),
+            ),
             DataType::Interval(IntervalUnit::MonthDayNano) => {
                 interval_text(self.array.as_primitive::<IntervalMonthDayNanoType>().value(row))
             }
@@ -105,11 +111,8 @@ fn interval_text(interval: datafusion::arrow::datatypes::IntervalMonthDayNano) -
         let micros = interval.nanoseconds.unsigned_abs() / 1_000;
         let (seconds, fraction) = (micros / 1_000_000, micros % 1_000_000);
         let sign = if interval.nanoseconds < 0 { "-" } else { "" };
-        let fraction = if fraction == 0 {
-            String::new()
-        } else {
-            format!(".{fraction:06}").trim_end_matches('0').to_string()
-        };
+        let fraction =
+            if fraction == 0 { String::new() } else { format!(".{fraction:06}").trim_end_matches('0').to_string() };
         let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
         parts.push(format!("{sign}{hours:02}:{minutes:02}:{seconds:02}{fraction}"));
     }
@@ -171,7 +174,9 @@ pub fn try_text(delta: &Delta) -> Result<String> {
     });
     let lines: Vec<String> = lines
         .iter()
-        .map(|(values, weight)| if values.is_empty() { format!("{weight:+}") } else { format!("{weight:+} | {values}") })
+        .map(
+            |(values, weight)| if values.is_empty() { format!("{weight:+}") } else { format!("{weight:+} | {values}") },
+        )
         .collect();
     Ok(lines.join("\n"))
 }
@@ -300,7 +305,10 @@ mod tests {
         let schema = schema("a int8, b text, c float8, d timestamp, e int8[], f bool, g interval");
         let lines = "+2 | 1 | x | 1.5 | 2020-01-02 03:04:05.25 | {1,NULL} | t | 1 mon 2 days 03:00:00\n\
                      -1 | NULL | NULL | 2 | 1969-12-31 23:59:59 | {} | f | 00:00:00";
-        assert_eq!(text(&delta(&schema, lines)), lines.replace("+2 | 1", "+2 | 1").split('\n').collect::<Vec<_>>().join("\n"));
+        assert_eq!(
+            text(&delta(&schema, lines)),
+            lines.replace("+2 | 1", "+2 | 1").split('\n').collect::<Vec<_>>().join("\n")
+        );
     }
 
     #[test]

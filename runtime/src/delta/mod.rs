@@ -106,7 +106,9 @@ impl Delta {
         let batch = compute::filter_record_batch(&self.batch, mask)?;
         let weights = match &self.weights {
             None => None,
-            Some(weights) => Some(compute::filter(weights, mask)?.as_any().downcast_ref::<Int64Array>().cloned()).flatten(),
+            Some(weights) => {
+                Some(compute::filter(weights, mask)?.as_any().downcast_ref::<Int64Array>().cloned()).flatten()
+            }
         };
         Ok(Delta { batch, weights })
     }
@@ -114,9 +116,10 @@ impl Delta {
     /// The rows at the given positions.
     pub fn take(&self, rows: &UInt32Array) -> Result<Self> {
         let batch = compute::take_record_batch(&self.batch, rows)?;
-        let weights = self.weights.as_ref().map(|weights| {
-            Int64Array::from_iter_values(rows.values().iter().map(|row| weights.value(*row as usize)))
-        });
+        let weights = self
+            .weights
+            .as_ref()
+            .map(|weights| Int64Array::from_iter_values(rows.values().iter().map(|row| weights.value(*row as usize))));
         Ok(Delta { batch, weights })
     }
 

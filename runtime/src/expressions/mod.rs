@@ -237,7 +237,7 @@ impl Predicate {
                 break;
             }
             let Evaluated { rows, columns } = conjunct.evaluate(operator, &delta, output)?;
-            delta = match columns.first().and_then(|column| column.downcast_ref::<BooleanArray>()) {
+            delta = match columns.first().and_then(|column| column.as_any().downcast_ref::<BooleanArray>()) {
                 Some(mask) if mask.null_count() == 0 && !mask.has_false() => rows,
                 Some(mask) => rows.filter(mask)?,
                 // A NULL of no type is true for no row.
