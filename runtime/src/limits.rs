@@ -35,8 +35,20 @@ pub const SCAN_BLOCK_ENTRIES_MAX: usize = 1024;
 /// Entries that a store scan fetches at first; each further block is twice as large. Most scans are short.
 pub const SCAN_BLOCK_ENTRIES_MIN: usize = 16;
 
+/// A scan's first block ends early after so many bytes: columnar chunks are then read one by one.
+pub const SCAN_BLOCK_BYTES_MIN: usize = 64 << 10;
+
 /// A scan's block ends early after so many bytes: bounds what columnar chunks (up to megabytes each) pin.
 pub const SCAN_BLOCK_BYTES_MAX: usize = 4 << 20;
+
+/// Bytes of a memtable at most. Of the store's memory an eighth goes to it, up to three exist at a time.
+pub const WRITE_BUFFER_BYTES_MAX: usize = 64 << 20;
+
+/// Bytes of a memtable at least: smaller ones make too many files.
+pub const WRITE_BUFFER_BYTES_MIN: usize = 4 << 20;
+
+/// Bytes of the block cache at least: index and filter blocks live there.
+pub const BLOCK_CACHE_BYTES_MIN: usize = 8 << 20;
 
 /// Bytes of memory that a cached entry of a state table takes besides its key and value: two handles of 32 bytes,
 /// bookkeeping of 24, the hash slot, and the allocators' rounding.
