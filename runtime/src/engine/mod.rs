@@ -1,17 +1,46 @@
 //! Runs dataflow plans on timely: worker threads, exchange of rows by key, epochs.
+//!
+//! What the engine promises:
+//! - All workers execute the same control commands in the same order. Dataflows are created and dropped, and fill
+//!   positions moved, between epochs: with effect from the next epoch that is sealed.
+//! - An operator sees one epoch after the other: its rows in any order, then one close. Several epochs may be under
+//!   way in a dataflow at once, each operator being in its own.
+//! - A row reaches the worker that owns the partition of its key, where a port asks for that, and the state tables of
+//!   that worker hold the partition. Otherwise nothing may depend on how rows are dealt out.
+//! - The results of sealed epochs come one by one, in order, each once all workers have done all of it. What is
+//!   reported of an epoch is complete: every view shows the same input changes.
+//! - An operator that fails or panics takes its dataflow, and those that read it, out of that epoch and all later
+//!   ones; nothing of them is in the results. Nobody else notices.
+//!
+//! Reading order: [`command`] (what workers are told), `worker` (their loop), `dataflow` (the graph of a plan),
+//! `import` (what reaches it), `operator` (how operators run), `exchange`, `container` (rows between workers),
+//! `collect` (results), `runtime` (the handle).
+//!
+//! Only this folder knows timely; it knows neither SQL, nor what any operator does, nor how the store is built.
+
+mod collect;
+mod command;
+mod container;
+mod control;
+mod dataflow;
+mod exchange;
+mod import;
+mod operator;
+mod runtime;
+#[cfg(test)]
+mod tests;
+mod worker;
 
 use std::sync::Arc;
 
-use crossbeam_channel::Receiver;
 use datafusion::arrow::array::Int64Array;
 use plan::{Dataflow, Relation, RelationId};
 
 use crate::Epoch;
 use crate::delta::Delta;
-use crate::error::{Error, Result};
-use crate::operators::OperatorDef;
-use crate::state::Store;
 use crate::state::store::Write;
+
+pub use runtime::Runtime;
 
 /// The identity of a running dataflow: that of the relation it fills.
 pub type DataflowId = RelationId;
@@ -71,74 +100,4 @@ pub struct EpochResult {
     pub changes: Vec<(RelationId, Delta)>,
     /// Dataflows that failed, with the reason. They are stopped; what they wrote in this epoch is not in `writes`.
     pub failures: Vec<(DataflowId, String)>,
-}
-
-/// The handle on the worker threads. All calls return at once; results come through the receiver that
-/// [`Runtime::start`] returns.
-#[derive(Debug)]
-pub struct Runtime {
-    config: RuntimeConfig,
-}
-
-impl Runtime {
-    /// Starts the worker threads. One [`EpochResult`] comes through the receiver for each sealed epoch, in order.
-    pub fn start(
-        config: RuntimeConfig,
-        store: Arc<dyn Store>,
-        definitions: Vec<Arc<dyn OperatorDef>>,
-    ) -> Result<(Runtime, Receiver<EpochResult>)> {
-        let (_sender, receiver) = crossbeam_channel::unbounded();
-        let _ = (store, definitions);
-        Ok((Runtime { config }, receiver))
-    }
-
-    /// Creates a dataflow; it takes part from the next epoch that is sealed. The imports of a fresh dataflow begin at
-    /// [`FillPosition::Start`], those of a resumed one at [`FillPosition::End`].
-    pub fn create(&self, description: DataflowDescription) -> Result<()> {
-        let _ = description;
-        self.not_running()
-    }
-
-    /// From the next epoch on, changes of `relation` pass to `dataflow` up to this position only.
-    pub fn set_fill(&self, dataflow: DataflowId, relation: RelationId, position: FillPosition) -> Result<()> {
-        let _ = (dataflow, relation, position);
-        self.not_running()
-    }
-
-    /// Ends a dataflow with the epochs that were sealed so far.
-    pub fn drop_dataflow(&self, dataflow: DataflowId) -> Result<()> {
-        let _ = dataflow;
-        self.not_running()
-    }
-
-    /// Hands a change of a table to every dataflow that imports it, as far as each has been filled.
-    pub fn feed(&self, epoch: Epoch, relation: RelationId, change: Change) -> Result<()> {
-        let _ = (epoch, relation, change);
-        self.not_running()
-    }
-
-    /// Hands rows that were read from the store to one dataflow, to fill it.
-    pub fn fill(&self, epoch: Epoch, dataflow: DataflowId, relation: RelationId, rows: Delta) -> Result<()> {
-        let _ = (epoch, dataflow, relation, rows);
-        self.not_running()
-    }
-
-    /// Everything of the epoch has been fed. Epochs increase; gaps are allowed.
-    pub fn seal(&self, epoch: Epoch) -> Result<()> {
-        let _ = epoch;
-        self.not_running()
-    }
-
-    /// The writes of the epoch are in the store.
-    pub fn committed(&self, epoch: Epoch) -> Result<()> {
-        let _ = epoch;
-        self.not_running()
-    }
-
-    /// Stops the worker threads and waits for them. Epochs that were not reported are lost.
-    pub fn stop(self) {}
-
-    fn not_running(&self) -> Result<()> {
-        Err(Error::Dataflow(format!("{} workers are not running yet", self.config.workers)))
-    }
 }

@@ -1,0 +1,94 @@
+//! What a worker is told: a closed list. Every worker gets all control commands, in one order; the rows of a change
+//! are dealt out, so that each row reaches one worker.
+
+use std::sync::Arc;
+use std::thread::Thread;
+
+use crossbeam_channel::Sender;
+use parking_lot::Mutex;
+use plan::RelationId;
+
+use super::{Change, DataflowDescription, DataflowId, FillPosition};
+use crate::Epoch;
+use crate::delta::Delta;
+use crate::error::{Error, Result};
+
+/// A command to a worker.
+#[derive(Debug, Clone)]
+pub(super) enum Command {
+    /// Build a dataflow; it takes part from the next sealed epoch on.
+    Create(Arc<DataflowDescription>),
+    /// End a dataflow with the epochs sealed so far.
+    Drop(DataflowId),
+    /// Throw away what a dataflow does in this and later epochs: it failed, here or on another worker.
+    Abandon(DataflowId, Epoch),
+    /// From the next epoch on, changes of the relation pass to the dataflow up to this position.
+    SetFill(DataflowId, RelationId, FillPosition),
+    /// A part of a change of a table, for all dataflows that import it.
+    Input(Epoch, RelationId, Change),
+    /// A part of the rows that fill one dataflow.
+    Fill(Epoch, DataflowId, RelationId, Delta),
+    /// Everything of the epoch has been handed over.
+    Seal(Epoch),
+    /// The writes of the epoch are in the store.
+    Committed(Epoch),
+    /// End the worker.
+    Stop,
+}
+
+/// The way to one worker.
+#[derive(Debug)]
+struct Line {
+    sender: Sender<Command>,
+    thread: Thread,
+}
+
+impl Line {
+    fn send(&self, command: Command) -> Result<()> {
+        self.sender.send(command).map_err(|_| Error::Dataflow("a worker thread has stopped".to_owned()))
+    }
+}
+
+/// The ways to all workers of this process. A lock around them gives all workers one order of commands.
+///
+/// Channels are not bounded here: the coordinator bounds the epochs in flight and the bytes of each.
+#[derive(Debug)]
+pub(super) struct Lines {
+    lines: Mutex<Vec<Line>>,
+    workers: usize,
+}
+
+impl Lines {
+    /// From each worker's channel and thread, by worker number.
+    pub(super) fn new(lines: Vec<(Sender<Command>, Thread)>) -> Self {
+        let workers = lines.len();
+        let lines = lines.into_iter().map(|(sender, thread)| Line { sender, thread }).collect();
+        Lines { lines: Mutex::new(lines), workers }
+    }
+
+    /// How many workers there are.
+    pub(super) fn workers(&self) -> usize {
+        self.workers
+    }
+
+    /// Tells all workers the same.
+    pub(super) fn broadcast(&self, command: &Command) -> Result<()> {
+        let lines = self.lines.lock();
+        lines.iter().try_for_each(|line| line.send(command.clone()))?;
+        // A worker sleeps when it has nothing to do; woken after sending, it cannot miss the command.
+        lines.iter().for_each(|line| line.thread.unpark());
+        Ok(())
+    }
+
+    /// Tells one worker something of its own. It is not woken: the epoch's seal follows and wakes it.
+    pub(super) fn send(&self, worker: usize, command: Command) -> Result<()> {
+        self.lines.lock().get(worker).map_or(Ok(()), |line| line.send(command))
+    }
+
+    /// Wakes a worker that was sent something large, so that it begins before the seal.
+    pub(super) fn wake(&self, worker: usize) {
+        if let Some(line) = self.lines.lock().get(worker) {
+            line.thread.unpark();
+        }
+    }
+}
