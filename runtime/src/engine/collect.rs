@@ -9,9 +9,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crossbeam_channel::Sender;
-use datafusion::arrow::array::Int64Array;
-use datafusion::arrow::compute::concat_batches;
-use datafusion::arrow::datatypes::SchemaRef;
 use parking_lot::Mutex;
 use plan::RelationId;
 
@@ -20,7 +17,7 @@ use super::dataflow::tables_of;
 use super::{DataflowDescription, DataflowId, EpochResult};
 use crate::Epoch;
 use crate::delta::Delta;
-use crate::error::Result;
+use crate::delta::consolidate::concat;
 use crate::state::store::Write;
 
 /// What one worker made of an epoch.
@@ -169,17 +166,9 @@ fn merge_deltas(relation: RelationId, deltas: Vec<Delta>) -> Vec<(RelationId, De
     if deltas.len() <= 1 {
         return deltas.into_iter().map(|delta| (relation, delta)).collect();
     }
-    match concat(&deltas[0].schema(), &deltas) {
+    match concat(deltas[0].schema(), deltas.clone()) {
         Ok(delta) => vec![(relation, delta)],
         // Several changes of one relation mean their sum, so nothing is lost.
         Err(_) => deltas.into_iter().map(|delta| (relation, delta)).collect(),
     }
-}
-
-fn concat(schema: &SchemaRef, deltas: &[Delta]) -> Result<Delta> {
-    let batch = concat_batches(schema, deltas.iter().map(Delta::batch))?;
-    let weights = deltas.iter().any(|delta| delta.weights().is_some()).then(|| {
-        Int64Array::from_iter_values(deltas.iter().flat_map(|delta| (0..delta.len()).map(|row| delta.weight(row))))
-    });
-    Ok(Delta::new(batch, weights))
 }

@@ -61,11 +61,6 @@ impl Control {
         epoch >= self.failed_at.get()
     }
 
-    /// The first epoch that is thrown away, if any.
-    pub(super) fn failed_at(&self) -> Option<Epoch> {
-        Some(self.failed_at.get()).filter(|epoch| *epoch != Epoch::MAX)
-    }
-
     /// The dataflow fails with this epoch. The first reason is kept.
     pub(super) fn fail(&self, epoch: Epoch, reason: &str) {
         self.abandon(epoch);

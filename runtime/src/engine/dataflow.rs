@@ -17,7 +17,7 @@ use timely::dataflow::operators::{Concatenate, Probe as _};
 use timely::worker::Worker;
 
 use super::control::Control;
-use super::exchange::{Route, worker_of_everything};
+use super::exchange::{Route, partitions_of, worker_of_everything};
 use super::import::{Handle, Import, input_from};
 use super::operator::{Deltas, Placement, place};
 use super::{DataflowDescription, DataflowId, FillPosition};
@@ -213,6 +213,7 @@ impl<'scope> Graph<'_, 'scope> {
             inputs: inputs.iter().map(|input| input.schema.clone()).collect(),
             state,
             append_only: inputs.iter().map(|input| input.properties.append_only).collect(),
+            partitions: partitions_of(self.scope.index(), self.workers),
         };
         definition.build(spec, context)
     }

@@ -3,6 +3,7 @@
 //! A worker owns a range of the partitions: `worker = partition * workers / 1024`. Rows of equal key meet on one
 //! worker, and that worker owns the state under that key.
 
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -27,6 +28,13 @@ use crate::error::{Error, Result};
 /// The worker that owns a partition.
 pub(super) fn worker_of(partition: u16, workers: usize) -> usize {
     usize::from(partition) * workers / usize::from(PARTITIONS)
+}
+
+/// The partitions that a worker owns.
+pub(super) fn partitions_of(worker: usize, workers: usize) -> Range<u16> {
+    // The quotients are at most 1024.
+    let first = |worker: usize| (worker * usize::from(PARTITIONS)).div_ceil(workers) as u16;
+    first(worker)..first(worker + 1)
 }
 
 /// The worker that sees the key without columns: where whole-relation operators run.
@@ -168,6 +176,8 @@ mod tests {
             assert!(owners.is_sorted());
             for worker in 0..workers {
                 let owned = owners.iter().filter(|owner| **owner == worker).count();
+                assert!(partitions_of(worker, workers).all(|partition| worker_of(partition, workers) == worker));
+                assert_eq!(partitions_of(worker, workers).len(), owned);
                 assert!(owned.abs_diff(usize::from(PARTITIONS) / workers) <= 1, "{workers} workers");
             }
         }

@@ -15,15 +15,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use datafusion::arrow::array::{UInt32Array};
-use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::record_batch::RecordBatch;
 use hashbrown::HashMap;
 use plan::{Layout, Relation};
 
 use super::{Operator, Output};
 use crate::Epoch;
-use crate::delta::consolidate::consolidate_all;
 use crate::delta::Delta;
+use crate::delta::consolidate::{concat, consolidate_all, take_rows};
 use crate::error::{Error, Result};
 use crate::state::StateTable;
 use crate::state::relation::{RelationStorage, decode_count, encode_count};
@@ -49,13 +48,9 @@ impl Materialize {
         if matches!(self.relation.layout, Layout::Keyed(_)) && deltas.iter().all(|delta| delta.weights().is_none()) {
             // Additions only, all of different keys: there is nothing to net, and a key that comes twice is found
             // when it is written.
-            let batch = match deltas.as_slice() {
-                [delta] => delta.batch().clone(),
-                _ => concat_batches(&self.relation.schema, deltas.iter().map(Delta::batch))?,
-            };
-            return Ok(Delta::insert(batch));
+            return concat(self.relation.schema.clone(), deltas);
         }
-        consolidate_all(&self.relation.schema, deltas)
+        consolidate_all(self.relation.schema.clone(), deltas)
     }
 
     fn write_keyed(&self, change: &Delta) -> Result<()> {
@@ -68,7 +63,7 @@ impl Materialize {
             true => self.storage.encode_value(change.batch())?,
             false => {
                 let rows = UInt32Array::from(added.clone());
-                self.storage.encode_value(&datafusion::arrow::compute::take_record_batch(change.batch(), &rows)?)?
+                self.storage.encode_value(&take_rows(change.batch(), &rows)?)?
             }
         };
         let mut new_values: HashMap<&(u16, Bytes), Bytes> = HashMap::with_capacity(added.len());

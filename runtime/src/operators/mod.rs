@@ -11,6 +11,7 @@
 //!   comes from `close`. Stateless operators emit from `absorb` at once and need not consolidate.
 
 pub mod aggregate;
+pub mod materialize;
 
 use std::ops::Range;
 use std::sync::Arc;

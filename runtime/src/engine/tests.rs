@@ -1,0 +1,1 @@
+//! Whole dataflows on one and several workers.
