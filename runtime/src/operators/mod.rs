@@ -12,6 +12,7 @@
 
 pub mod aggregate;
 pub mod materialize;
+pub mod recompute;
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,0 +1,355 @@
+//! Runs the query over the stored inputs and emits the difference to the last time.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry as MapEntry;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use datafusion::arrow::array::{Int64Array, StringArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use datafusion::catalog::streaming::StreamingTable;
+use datafusion::common::tree_node::Transformed;
+use datafusion::datasource::provider_as_source;
+use datafusion::error::DataFusionError;
+use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
+use datafusion::logical_expr::{LogicalPlan, TableScan, TableSource};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::PartitionStream;
+use datafusion::physical_plan::{ExecutionPlan, collect};
+use parking_lot::Mutex;
+
+use super::cut::InputSource;
+use super::{NAME, RecomputeSpec};
+use crate::Epoch;
+use crate::delta::Delta;
+use crate::delta::consolidate::consolidate_all;
+use crate::delta::key::partition_of;
+use crate::delta::rows::RowCodec;
+use crate::error::{Error, Result};
+use crate::expressions::message_of;
+use crate::operators::{BuildContext, Operator, Output, errors_schema};
+use crate::state::StateTable;
+use crate::state::relation::{decode_count, encode_count};
+
+/// An input is handed to the query in batches of so many rows.
+const BATCH_ROWS: usize = 8192;
+
+/// Rows of an input are kept decoded between runs up to so many bytes.
+const DECODED_BYTES_MAX: usize = 64 << 20;
+
+/// A query that is run again.
+pub(super) struct Recompute {
+    /// The query over the [`Rows`] of its inputs.
+    query: LogicalPlan,
+    session: SessionState,
+    runtime: tokio::runtime::Runtime,
+    inputs: Vec<StoredInput>,
+    output: StoredRows,
+    /// Holds the message of the error row, if there is one.
+    failure: StateTable,
+    /// Whether the query ran since the process started.
+    has_run: bool,
+}
+
+impl Recompute {
+    /// Builds the operator of a spec.
+    pub(super) fn build(spec: &RecomputeSpec, context: BuildContext) -> Result<Self> {
+        let mut tables = context.state.into_iter();
+        let mut next_table = || tables.next().ok_or_else(|| Error::Dataflow(format!("{NAME} lacks a state table")));
+        let mut inputs = Vec::new();
+        for schema in &context.inputs {
+            let rows = StoredRows::new(next_table()?, schema)?;
+            inputs.push(StoredInput { rows, deltas: Vec::new(), shown: Arc::default(), is_shown: false });
+        }
+        let output = StoredRows::new(next_table()?, &spec.schema)?;
+        let failure = next_table()?;
+        let shown: Vec<Arc<Rows>> = inputs.iter().map(|input| input.shown.clone()).collect();
+        let query = over_rows(&spec.query, &shown)?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .map_err(|error| Error::Dataflow(format!("{NAME}: {error}")))?;
+        Ok(Recompute { query, session: spec.session.clone(), runtime, inputs, output, failure, has_run: false })
+    }
+
+    /// The query's result.
+    fn run(&self) -> Result<std::result::Result<Vec<RecordBatch>, DataFusionError>> {
+        // Planned every time: physical plans keep what they have built (the table of a hash join, filters that were
+        // passed down), and not all of them can be told to forget it.
+        let plan = self.runtime.block_on(physical_plan(&self.query, &self.session))?;
+        Ok(self.runtime.block_on(collect(plan, self.session.task_ctx())))
+    }
+
+    /// Replaces the error row by that of a new failure, or by none.
+    fn change_failure(&self, message: Option<&str>, output: &mut Output) -> Result<()> {
+        let partition = partition_of(&[]);
+        let before = self.failure.get(partition, &[])?;
+        let before = before.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        if before.as_deref() == message {
+            return Ok(());
+        }
+        if let Some(before) = &before {
+            output.emit_errors(error_row(before, -1)?);
+        }
+        match message {
+            Some(message) => {
+                self.failure.put(partition, &[], Bytes::copy_from_slice(message.as_bytes()));
+                output.emit_errors(error_row(message, 1)?);
+            }
+            None => self.failure.delete(partition, &[]),
+        }
+        Ok(())
+    }
+}
+
+impl Operator for Recompute {
+    fn absorb(&mut self, port: usize, delta: Delta, _output: &mut Output) -> Result<()> {
+        match self.inputs.get_mut(port) {
+            Some(input) => input.deltas.push(delta),
+            None => return Err(Error::Dataflow(format!("{NAME} has no input {port}"))),
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, _epoch: Epoch, output: &mut Output) -> Result<()> {
+        let mut changed = !self.has_run;
+        for input in &mut self.inputs {
+            changed |= input.store_deltas()?;
+        }
+        if !changed {
+            return Ok(());
+        }
+        for input in &mut self.inputs {
+            input.show()?;
+        }
+        self.has_run = true;
+        match self.run()? {
+            Ok(batches) => {
+                self.change_failure(None, output)?;
+                output.emit(self.output.replace(&batches)?);
+            }
+            Err(error) => {
+                self.change_failure(Some(&message_of(&error)), output)?;
+                output.emit(self.output.replace(&[])?);
+            }
+        }
+        for input in &mut self.inputs {
+            input.hide_if_large();
+        }
+        Ok(())
+    }
+}
+
+fn error_row(message: &str, weight: i64) -> Result<Delta> {
+    let column = |text: &str| Arc::new(StringArray::from(vec![text])) as _;
+    let batch = RecordBatch::try_new(errors_schema(), vec![column(NAME), column(message), column("")])?;
+    Ok(Delta::new(batch, Some(Int64Array::from(vec![weight]))))
+}
+
+/// A multiset of rows in a state table.
+struct StoredRows {
+    table: StateTable,
+    codec: RowCodec,
+    /// Where all entries are.
+    partition: u16,
+}
+
+impl StoredRows {
+    fn new(table: StateTable, schema: &SchemaRef) -> Result<Self> {
+        Ok(StoredRows { table, codec: RowCodec::new(schema)?, partition: partition_of(&[]) })
+    }
+
+    fn scan(&self) -> Result<Vec<(Bytes, i64)>> {
+        let entries = self.table.scan_prefix(self.partition, &[])?;
+        entries.into_iter().map(|(row, count)| Ok((row, decode_count(&count)?))).collect()
+    }
+
+    fn set(&self, row: &[u8], count: i64) {
+        match count {
+            0 => self.table.delete(self.partition, row),
+            _ => self.table.put(self.partition, row, encode_count(count)),
+        }
+    }
+
+    /// Adds a consolidated change.
+    fn add(&self, change: &Delta) -> Result<()> {
+        let encoded = self.codec.encode(change.batch())?;
+        let mut weights: BTreeMap<&[u8], i64> = BTreeMap::new();
+        for (row, bytes) in encoded.iter().enumerate() {
+            *weights.entry(bytes).or_default() += change.weight(row);
+        }
+        let keys: Vec<(u16, &[u8])> = weights.keys().map(|row| (self.partition, *row)).collect();
+        let stored = self.table.get_many(&keys)?;
+        for ((row, weight), stored) in weights.iter().zip(stored) {
+            let count = stored.as_deref().map_or(Ok(0), decode_count)? + weight;
+            if count < 0 {
+                return Err(Error::Dataflow("internal error: an input loses a row that it never had".to_owned()));
+            }
+            self.set(row, count);
+        }
+        Ok(())
+    }
+
+    /// Replaces all rows; returns the change.
+    fn replace(&self, batches: &[RecordBatch]) -> Result<Delta> {
+        let schema = self.codec.schema();
+        let mut counts: BTreeMap<Bytes, i64> = BTreeMap::new();
+        for batch in batches {
+            let encoded = self.codec.encode(&with_schema(batch, schema)?)?;
+            for row in encoded.iter() {
+                match counts.get_mut(row) {
+                    Some(count) => *count += 1,
+                    None => drop(counts.insert(Bytes::copy_from_slice(row), 1)),
+                }
+            }
+        }
+        let mut differences: Vec<(Bytes, i64)> = Vec::new();
+        for (row, before) in self.scan()? {
+            let count = match counts.entry(row.clone()) {
+                MapEntry::Occupied(entry) => entry.remove(),
+                MapEntry::Vacant(_) => 0,
+            };
+            if count != before {
+                self.set(&row, count);
+                differences.push((row, count - before));
+            }
+        }
+        for (row, count) in counts {
+            self.set(&row, count);
+            differences.push((row, count));
+        }
+        let rows = self.codec.decode(differences.iter().map(|(row, _)| row.as_ref()))?;
+        let weights = Int64Array::from_iter_values(differences.iter().map(|(_, difference)| *difference));
+        Ok(Delta::new(rows, Some(weights)))
+    }
+}
+
+/// An input, as stored and as shown to the query.
+struct StoredInput {
+    rows: StoredRows,
+    /// What came in the epoch in hand.
+    deltas: Vec<Delta>,
+    shown: Arc<Rows>,
+    /// Whether what is shown is what is stored.
+    is_shown: bool,
+}
+
+impl StoredInput {
+    /// Takes the epoch's deltas into state; says whether there were any.
+    fn store_deltas(&mut self) -> Result<bool> {
+        let change = consolidate_all(self.rows.codec.schema().clone(), std::mem::take(&mut self.deltas))?;
+        if change.is_empty() {
+            return Ok(false);
+        }
+        self.is_shown = false;
+        self.rows.add(&change)?;
+        Ok(true)
+    }
+
+    fn show(&mut self) -> Result<()> {
+        if self.is_shown {
+            return Ok(());
+        }
+        let rows = self.rows.scan()?;
+        let copies: Vec<&[u8]> = rows
+            .iter()
+            .flat_map(|(row, count)| std::iter::repeat_n(row.as_ref(), usize::try_from(*count).unwrap_or(0)))
+            .collect();
+        let batches: Result<Vec<RecordBatch>> =
+            copies.chunks(BATCH_ROWS).map(|rows| self.rows.codec.decode(rows.iter().copied())).collect();
+        *self.shown.batches.lock() = batches?;
+        self.is_shown = true;
+        Ok(())
+    }
+
+    fn hide_if_large(&mut self) {
+        let mut batches = self.shown.batches.lock();
+        if batches.iter().map(RecordBatch::get_array_memory_size).sum::<usize>() > DECODED_BYTES_MAX {
+            batches.clear();
+            self.is_shown = false;
+        }
+    }
+}
+
+/// The rows of an input that the query sees.
+#[derive(Debug, Default)]
+struct Rows {
+    batches: Mutex<Vec<RecordBatch>>,
+}
+
+/// An input as a table of the query.
+#[derive(Debug)]
+struct RowsStream {
+    rows: Arc<Rows>,
+    schema: SchemaRef,
+}
+
+impl PartitionStream for RowsStream {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let schema = self.schema.clone();
+        let batches = self.rows.batches.lock().clone();
+        let batches = batches
+            .into_iter()
+            .map(move |batch| with_schema(&batch, &schema).map_err(|error| DataFusionError::External(Box::new(error))));
+        Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), futures::stream::iter(batches)))
+    }
+}
+
+/// The same columns under other names, nullability and metadata; cast where a type differs in form only.
+fn with_schema(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+    if batch.schema() == *schema {
+        return Ok(batch.clone());
+    }
+    let columns = batch
+        .columns()
+        .iter()
+        .zip(schema.fields())
+        .map(|(column, field)| match column.data_type() == field.data_type() {
+            true => Ok(column.clone()),
+            false => cast(column, field.data_type()),
+        })
+        .collect::<std::result::Result<Vec<_>, _>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(schema.clone(), columns, &options)?)
+}
+
+/// The query with its placeholders replaced by the rows of its inputs.
+fn over_rows(query: &LogicalPlan, inputs: &[Arc<Rows>]) -> std::result::Result<LogicalPlan, DataFusionError> {
+    let replaced = query.clone().transform_down_with_subqueries(|node| {
+        let LogicalPlan::TableScan(scan) = node else { return Ok(Transformed::no(node)) };
+        let Some(source) = scan.source.downcast_ref::<InputSource>() else {
+            return Ok(Transformed::no(LogicalPlan::TableScan(scan)));
+        };
+        let Some(rows) = inputs.get(source.port) else {
+            return Err(DataFusionError::Internal(format!("{NAME} has no input {}", source.port)));
+        };
+        let schema = source.schema();
+        let stream = Arc::new(RowsStream { rows: rows.clone(), schema: schema.clone() });
+        let source = provider_as_source(Arc::new(StreamingTable::try_new(schema, vec![stream])?));
+        Ok(Transformed::yes(LogicalPlan::TableScan(TableScan { source, ..scan })))
+    })?;
+    Ok(replaced.data)
+}
+
+async fn physical_plan(
+    query: &LogicalPlan,
+    session: &SessionState,
+) -> std::result::Result<Arc<dyn ExecutionPlan>, DataFusionError> {
+    session.query_planner().create_physical_plan(query, session).await
+}
+
+/// Whether a query can be planned.
+pub(super) fn check(
+    query: &LogicalPlan,
+    session: &SessionState,
+    inputs: &[SchemaRef],
+) -> std::result::Result<(), DataFusionError> {
+    let rows: Vec<Arc<Rows>> = inputs.iter().map(|_| Arc::default()).collect();
+    let query = over_rows(query, &rows)?;
+    futures::executor::block_on(physical_plan(&query, session)).map(drop)
+}

@@ -1,0 +1,1 @@
+//! Recomputed queries over changing inputs.
