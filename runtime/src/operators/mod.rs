@@ -100,6 +100,7 @@ pub trait OperatorDef: Lower {
 pub fn definitions() -> Vec<Arc<dyn OperatorDef>> {
     vec![
         Arc::new(aggregate::AggregateDefinition),
-        // recompute/ : one line here, last, since it takes everything
+        // Last, since it takes everything.
+        Arc::new(recompute::RecomputeDefinition),
     ]
 }
