@@ -1,9 +1,22 @@
 //! Aggregate functions, one file each, and the accumulation that they share with the incremental operator.
+//!
+//! Reading order: [`exact`] and [`wide`] (numbers that lose nothing), [`sums`] (what is kept of a group), [`results`]
+//! (types and values of `sum` and `avg`), [`grouped`] (many groups at once), [`accumulate`] and [`udaf`] (for
+//! DataFusion).
 
 use datafusion::arrow::datatypes::{DataType, IntervalUnit};
 
+pub mod accumulate;
 pub mod avg;
+pub mod bytes;
+pub mod exact;
+pub mod grouped;
+pub mod interner;
+pub mod results;
 pub mod sum;
+pub mod sums;
+pub mod udaf;
+pub mod wide;
 
 /// PostgreSQL's name of a type, for messages.
 pub fn type_name(data_type: &DataType) -> String {
