@@ -1,0 +1,176 @@
+//! What an epoch changes, gathered by group before any state is read.
+
+use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::record_batch::RecordBatch;
+
+use super::slots::SlotStates;
+use super::{AggregateSpec, ValueSet};
+use crate::delta::Delta;
+use crate::delta::key::{KeyEncoder, partition_of};
+use crate::error::Result;
+use crate::functions::aggregate::grouped::Rows;
+use crate::functions::aggregate::interner::Interner;
+
+/// Touched groups and their changes. A group is numbered in the order in which groups are touched.
+#[derive(Debug)]
+pub(super) struct Changes {
+    /// Keys of the groups.
+    pub(super) groups: Interner,
+    /// Partition of each group.
+    pub(super) partitions: Vec<u16>,
+    /// Rows that each group gained.
+    pub(super) rows: Vec<i64>,
+    /// What each slot gained.
+    pub(super) slots: Vec<SlotStates>,
+    /// What each value set gained.
+    pub(super) values: Vec<ValueChanges>,
+    /// The group of each row of the batch that is being absorbed.
+    row_groups: Vec<usize>,
+}
+
+/// What a value set gained.
+#[derive(Debug)]
+pub(super) struct ValueChanges {
+    /// Encodes a value.
+    pub(super) encoder: KeyEncoder,
+    /// Group key and value behind each other.
+    pub(super) entries: Interner,
+    /// The group of each entry.
+    pub(super) groups: Vec<usize>,
+    /// How often each value was gained.
+    pub(super) weights: Vec<i64>,
+}
+
+impl Changes {
+    /// None.
+    pub(super) fn new(spec: &AggregateSpec, input: &SchemaRef) -> Result<Self> {
+        let slots = slot_states(spec, input)?;
+        let values = spec
+            .value_sets
+            .iter()
+            .map(|set| {
+                let encoder = KeyEncoder::new(std::slice::from_ref(input.field(set.argument).data_type()))?;
+                Ok(ValueChanges { encoder, entries: Interner::default(), groups: Vec::new(), weights: Vec::new() })
+            })
+            .collect::<Result<_>>()?;
+        Ok(Changes {
+            groups: Interner::default(),
+            partitions: Vec::new(),
+            rows: Vec::new(),
+            slots,
+            values,
+            row_groups: Vec::new(),
+        })
+    }
+
+    /// Makes sure that a group is among the touched ones.
+    pub(super) fn touch(&mut self, key: &[u8]) -> usize {
+        let group = self.groups.intern(key);
+        if group == self.partitions.len() {
+            self.partitions.push(partition_of(key));
+            self.rows.push(0);
+        }
+        group
+    }
+
+    /// Makes sure that every slot has a state for every touched group.
+    pub(super) fn resize_slots(&mut self) {
+        let count = self.groups.len();
+        self.slots.iter_mut().for_each(|slot| slot.resize(count));
+    }
+
+    /// Takes rows of the input.
+    pub(super) fn absorb(&mut self, spec: &AggregateSpec, keys: &KeyEncoder, delta: &Delta) -> Result<()> {
+        let batch = delta.batch();
+        self.find_groups(spec, keys, batch)?;
+        let weights = delta.weights().map(|weights| weights.values().as_ref());
+        match weights {
+            None => self.row_groups.iter().for_each(|group| self.rows[*group] += 1),
+            Some(weights) => {
+                self.row_groups.iter().zip(weights).for_each(|(group, weight)| self.rows[*group] += weight);
+            }
+        }
+        self.resize_slots();
+        let rows = |filter| Rows { groups: &self.row_groups, weights, filter };
+        for (slot, states) in spec.slots.iter().zip(&mut self.slots).filter(|(slot, _)| slot.values.is_none()) {
+            let filter = filter_of(batch, slot.filter);
+            match slot.argument {
+                Some(argument) => states.add(batch.column(argument), rows(filter))?,
+                None => states.add_rows(rows(filter)),
+            }
+        }
+        for (set, changes) in spec.value_sets.iter().zip(&mut self.values) {
+            changes.absorb(set, batch, rows(filter_of(batch, set.filter)), &self.groups)?;
+        }
+        Ok(())
+    }
+
+    /// Finds the group of every row.
+    fn find_groups(&mut self, spec: &AggregateSpec, keys: &KeyEncoder, batch: &RecordBatch) -> Result<()> {
+        self.row_groups.clear();
+        if spec.keys.is_empty() {
+            let group = self.touch(&[]);
+            self.row_groups.resize(batch.num_rows(), group);
+            return Ok(());
+        }
+        let columns: Vec<ArrayRef> = spec.keys.iter().map(|key| batch.column(*key).clone()).collect();
+        let encoded = keys.encode_rows(&columns, batch.num_rows())?;
+        self.row_groups.reserve(batch.num_rows());
+        // Rows of one group often follow each other.
+        let mut previous: (&[u8], usize) = (&[], usize::MAX);
+        for row in 0..batch.num_rows() {
+            let key = encoded.row(row);
+            if previous.1 == usize::MAX || key != previous.0 {
+                previous = (key, self.touch(key));
+            }
+            self.row_groups.push(previous.1);
+        }
+        Ok(())
+    }
+
+    /// Forgets all changes.
+    pub(super) fn clear(&mut self) {
+        self.groups.clear();
+        self.partitions.clear();
+        self.rows.clear();
+        self.row_groups.clear();
+        for slot in &mut self.slots {
+            slot.resize(0);
+        }
+        for changes in &mut self.values {
+            changes.entries.clear();
+            changes.groups.clear();
+            changes.weights.clear();
+        }
+    }
+}
+
+impl ValueChanges {
+    fn absorb(&mut self, set: &ValueSet, batch: &RecordBatch, rows: Rows<'_>, groups: &Interner) -> Result<()> {
+        let values = batch.column(set.argument);
+        let keys = self.encoder.encode(std::slice::from_ref(values))?;
+        let (entries, entry_groups, weights) = (&mut self.entries, &mut self.groups, &mut self.weights);
+        rows.for_each(values, |row, group, weight| {
+            let entry = entries.intern_pair(groups.get(group), keys.row(row));
+            if entry == weights.len() {
+                weights.push(0);
+                entry_groups.push(group);
+            }
+            weights[entry] += weight;
+        });
+        Ok(())
+    }
+}
+
+/// States of the slots, without groups.
+pub(super) fn slot_states(spec: &AggregateSpec, input: &SchemaRef) -> Result<Vec<SlotStates>> {
+    spec.slots
+        .iter()
+        .map(|slot| SlotStates::new(slot, slot.argument.map(|argument| input.field(argument).data_type())))
+        .collect()
+}
+
+fn filter_of(batch: &RecordBatch, filter: Option<usize>) -> Option<&BooleanArray> {
+    filter.and_then(|position| batch.column(position).as_boolean_opt())
+}

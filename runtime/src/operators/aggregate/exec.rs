@@ -1,0 +1,399 @@
+//! The operator: at the close of an epoch, from the changes of the touched groups to the change of the output.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use datafusion::arrow::array::{ArrayRef, BooleanArray, Int64Array, StringArray, UInt32Array};
+use datafusion::arrow::compute;
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
+
+use super::changes::{Changes, ValueChanges, slot_states};
+use super::slots::{SlotStates, damaged};
+use super::{AggregateSpec, CallResult, NAME};
+use crate::Epoch;
+use crate::delta::key::KeyEncoder;
+use crate::delta::{Delta, consolidate, literal};
+use crate::error::Result;
+use crate::functions::aggregate::bytes;
+use crate::functions::aggregate::grouped::Rows;
+use crate::operators::{BuildContext, Operator, Output, errors_schema};
+use crate::state::StateTable;
+
+/// Touched groups for which memory is kept from one epoch to the next.
+const GROUPS_KEPT_MAX: usize = 1 << 16;
+
+/// An aggregation on one worker.
+pub(super) struct AggregateOperator {
+    spec: AggregateSpec,
+    input: SchemaRef,
+    /// The group columns of the output.
+    key_schema: SchemaRef,
+    keys: KeyEncoder,
+    changes: Changes,
+    groups_table: StateTable,
+    value_tables: Vec<StateTable>,
+    /// Whether the row over nothing is still to be looked after.
+    owes_first_row: bool,
+}
+
+/// The touched groups at one moment: their states and what they look like in the output.
+struct Groups {
+    /// Whether the group is there.
+    present: Vec<bool>,
+    /// Number of its rows.
+    rows: Vec<i64>,
+    slots: Vec<SlotStates>,
+}
+
+/// Results of the touched groups, one column a call.
+struct Outcome {
+    columns: Vec<ArrayRef>,
+    /// Why a group has no results: number of the group and message, in ascending order.
+    failures: Vec<(usize, String)>,
+}
+
+/// How a value set changed: values that came to be there, and values that are no more.
+struct Transitions {
+    /// The entry, among the epoch's.
+    entries: Vec<usize>,
+    /// +1 or -1.
+    weights: Vec<i64>,
+}
+
+impl AggregateOperator {
+    pub(super) fn new(spec: &AggregateSpec, context: BuildContext) -> Result<Self> {
+        let owns_empty_key = context.owns_empty_key();
+        let input = context.inputs.into_iter().next().unwrap_or_else(|| Arc::new(Schema::empty()));
+        let types: Vec<DataType> = spec.keys.iter().map(|key| input.field(*key).data_type().clone()).collect();
+        let key_fields: Vec<Field> = spec.schema.fields()[..spec.keys.len()].iter().map(|f| f.as_ref().clone()).collect();
+        let mut tables = context.state.into_iter();
+        let groups_table = tables.next().ok_or_else(|| {
+            crate::Error::Dataflow("an aggregation was built without its state table".to_string())
+        })?;
+        Ok(AggregateOperator {
+            keys: KeyEncoder::new(&types)?,
+            key_schema: Arc::new(Schema::new(key_fields)),
+            changes: Changes::new(spec, &input)?,
+            groups_table,
+            value_tables: tables.collect(),
+            owes_first_row: spec.keys.is_empty() && owns_empty_key,
+            spec: spec.clone(),
+            input,
+        })
+    }
+}
+
+impl Operator for AggregateOperator {
+    fn absorb(&mut self, _port: usize, delta: Delta, _output: &mut Output) -> Result<()> {
+        if delta.is_empty() {
+            return Ok(());
+        }
+        self.changes.absorb(&self.spec, &self.keys, &delta)
+    }
+
+    fn close(&mut self, _epoch: Epoch, output: &mut Output) -> Result<()> {
+        if std::mem::take(&mut self.owes_first_row) {
+            self.changes.touch(&[]);
+        }
+        if self.changes.groups.is_empty() {
+            return Ok(());
+        }
+        self.changes.resize_slots();
+        let stored = self.stored()?;
+        let transitions = self.update_value_sets()?;
+        let old = self.old_groups(&stored)?;
+        let new = self.new_groups(&stored, &old, &transitions)?;
+        self.emit(old, new, stored, output)?;
+        if self.changes.groups.len() > GROUPS_KEPT_MAX {
+            self.changes = Changes::new(&self.spec, &self.input)?;
+        } else {
+            self.changes.clear();
+        }
+        Ok(())
+    }
+}
+
+impl AggregateOperator {
+    /// The stored states of the touched groups.
+    fn stored(&self) -> Result<Vec<Option<Bytes>>> {
+        let keys: Vec<(u16, &[u8])> =
+            self.changes.partitions.iter().copied().zip(self.changes.groups.iter()).collect();
+        self.groups_table.get_many(&keys)
+    }
+
+    /// Writes the value sets, and feeds what changed in them to the slots that count different values.
+    fn update_value_sets(&mut self) -> Result<Vec<Transitions>> {
+        let mut all = Vec::with_capacity(self.value_tables.len());
+        for (set, table) in self.value_tables.iter().enumerate() {
+            let changes = &self.changes.values[set];
+            let transitions = update_value_set(table, changes, &self.changes.partitions)?;
+            let fed = |slot: &super::Slot| slot.values == Some(set);
+            let slots = &mut self.changes.slots;
+            for (index, _) in self.spec.slots.iter().enumerate().filter(|(_, slot)| fed(slot)) {
+                if slots[index].as_extremes().is_none() {
+                    let prefix = |entry: usize| self.changes.groups.get(changes.groups[entry]).len();
+                    let values = transitions.entries.iter().map(|e| &changes.entries.get(*e)[prefix(*e)..]);
+                    let Some(values) = changes.encoder.decode(values)?.pop() else { continue };
+                    let groups: Vec<usize> = transitions.entries.iter().map(|e| changes.groups[*e]).collect();
+                    slots[index].add(&values, Rows { groups: &groups, weights: Some(&transitions.weights), filter: None })?;
+                }
+            }
+            all.push(transitions);
+        }
+        Ok(all)
+    }
+
+    /// The touched groups before the epoch.
+    fn old_groups(&self, stored: &[Option<Bytes>]) -> Result<Groups> {
+        let mut slots = slot_states(&self.spec, &self.input)?;
+        slots.iter_mut().for_each(|slot| slot.resize(stored.len()));
+        let mut rows = vec![0; stored.len()];
+        for (group, state) in stored.iter().enumerate() {
+            if let Some(state) = state {
+                rows[group] = self.merge_state(group, state, &mut slots)?;
+            }
+        }
+        Ok(Groups { present: stored.iter().map(Option::is_some).collect(), rows, slots })
+    }
+
+    /// Adds a stored state to the slots; gives its number of rows.
+    fn merge_state(&self, group: usize, mut state: &[u8], slots: &mut [SlotStates]) -> Result<i64> {
+        // Where rows are not counted, one says that the group is there.
+        let rows = if self.spec.counts_rows() { bytes::take_i64(&mut state).ok_or_else(damaged)? } else { 1 };
+        for slot in slots {
+            slot.merge_encoded(group, &mut state)?;
+        }
+        if state.is_empty() { Ok(rows) } else { Err(damaged()) }
+    }
+
+    /// The touched groups after the epoch: the changes, with the old states added to them.
+    fn new_groups(&mut self, stored: &[Option<Bytes>], old: &Groups, transitions: &[Transitions]) -> Result<Groups> {
+        let mut slots = std::mem::replace(&mut self.changes.slots, slot_states(&self.spec, &self.input)?);
+        let mut rows = std::mem::take(&mut self.changes.rows);
+        for (group, state) in stored.iter().enumerate() {
+            if let Some(state) = state {
+                rows[group] += self.merge_state(group, state, &mut slots)?;
+            }
+        }
+        let global = self.spec.keys.is_empty();
+        let present: Vec<bool> = rows.iter().map(|count| global || *count > 0).collect();
+        for (index, slot) in self.spec.slots.iter().enumerate() {
+            if let (Some(set), Some(extremes)) = (slot.values, slots[index].as_extremes()) {
+                self.choose_extremes(extremes, index, set, old, &present, &transitions[set])?;
+            }
+        }
+        Ok(Groups { present, rows, slots })
+    }
+
+    /// Sets the extreme values of groups whose values changed. The old one stays unless it is gone or a better one
+    /// came; only where it is gone the next one is looked up.
+    fn choose_extremes(
+        &self,
+        extremes: &mut super::slots::Extremes,
+        slot: usize,
+        set: usize,
+        old: &Groups,
+        present: &[bool],
+        transitions: &Transitions,
+    ) -> Result<()> {
+        let changes = &self.changes.values[set];
+        let SlotStates::Extreme(old) = &old.slots[slot] else { return Err(damaged()) };
+        let mut gone = Vec::new();
+        for (entry, weight) in transitions.entries.iter().zip(&transitions.weights) {
+            let group = changes.groups[*entry];
+            let value = &changes.entries.get(*entry)[self.changes.groups.get(group).len()..];
+            if *weight > 0 {
+                extremes.offer(group, value);
+            } else if value == old.value(group) {
+                gone.push(group);
+            }
+        }
+        for group in gone {
+            let key = self.changes.groups.get(group);
+            if !present[group] {
+                extremes.set(group, &[]);
+                continue;
+            }
+            let (table, partition) = (&self.value_tables[set], self.changes.partitions[group]);
+            let entry = if extremes.is_greatest() {
+                table.last_with_prefix(partition, key)?
+            } else {
+                table.first_with_prefix(partition, key)?
+            };
+            let value = entry.as_ref().map_or(&[][..], |(entry, _)| entry.get(key.len()..).unwrap_or_default());
+            extremes.set(group, value);
+        }
+        Ok(())
+    }
+
+    /// Results of groups.
+    fn outcome(&self, groups: &Groups) -> Result<Outcome> {
+        let count = groups.present.len();
+        let mut columns = Vec::with_capacity(self.spec.calls.len());
+        let mut failures: Vec<(usize, String)> = Vec::new();
+        for call in &self.spec.calls {
+            columns.push(match call.result {
+                CallResult::Rows => Arc::new(Int64Array::from_iter_values(groups.rows.iter().copied())) as ArrayRef,
+                CallResult::Count(slot) => groups.slots[slot].counts(count)?,
+                CallResult::Sum(function, slot) => {
+                    let results = groups.slots[slot].sums(function, count, &call.data_type)?;
+                    failures.extend(results.errors.into_iter().map(|(group, error)| (group, error.message)));
+                    results.values
+                }
+                CallResult::And(slot) => groups.slots[slot].truths(count, true)?,
+                CallResult::Or(slot) => groups.slots[slot].truths(count, false)?,
+                CallResult::Extreme(slot) => groups.slots[slot].extremes(count, &call.data_type)?,
+            });
+        }
+        failures.retain(|(group, _)| groups.present[*group]);
+        // The first failure of a group is told.
+        failures.sort_by_key(|(group, _)| *group);
+        failures.dedup_by_key(|(group, _)| *group);
+        Ok(Outcome { columns, failures })
+    }
+
+    /// Emits the difference between old and new, and writes the new states.
+    fn emit(&mut self, old: Groups, mut new: Groups, stored: Vec<Option<Bytes>>, output: &mut Output) -> Result<()> {
+        let (old_outcome, new_outcome) = (self.outcome(&old)?, self.outcome(&new)?);
+        self.emit_failures(&old_outcome.failures, &new_outcome.failures, output)?;
+        let shown = |groups: &Groups, outcome: &Outcome| {
+            let mut shown = groups.present.clone();
+            outcome.failures.iter().for_each(|(group, _)| shown[*group] = false);
+            shown
+        };
+        let (old_shown, new_shown) = (shown(&old, &old_outcome), shown(&new, &new_outcome));
+        let (equal, compared) = equal_rows(&old_outcome.columns, &new_outcome.columns, stored.len());
+        // Groups are numbered below 2^32.
+        let changed = |from: &[bool], to: &[bool]| -> Vec<u32> {
+            (0..from.len()).filter(|g| from[*g] && !(to[*g] && equal[*g])).map(|g| g as u32).collect()
+        };
+        let (removed, added) = (changed(&old_shown, &new_shown), changed(&new_shown, &old_shown));
+        let delta = self.delta(removed, added, &old_outcome.columns, &new_outcome.columns)?;
+        output.emit(if compared { delta } else { consolidate(delta)? });
+        self.write(&mut new, stored);
+        Ok(())
+    }
+
+    /// Old rows of some groups with weight -1, new rows of others with weight +1.
+    fn delta(&self, removed: Vec<u32>, added: Vec<u32>, old: &[ArrayRef], new: &[ArrayRef]) -> Result<Delta> {
+        let (count_removed, count) = (removed.len(), removed.len() + added.len());
+        if count == 0 {
+            return Ok(Delta::empty(self.spec.schema.clone()));
+        }
+        let groups = removed.iter().chain(&added).map(|group| self.changes.groups.get(*group as usize));
+        let mut columns = self.keys.decode(groups)?;
+        let (removed, added) = (UInt32Array::from(removed), UInt32Array::from(added));
+        for (old, new) in old.iter().zip(new) {
+            let added = compute::take(new, &added, None)?;
+            columns.push(if count_removed == 0 {
+                added
+            } else {
+                compute::concat(&[compute::take(old, &removed, None)?.as_ref(), added.as_ref()])?
+            });
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(count));
+        let batch = RecordBatch::try_new_with_options(self.spec.schema.clone(), columns, &options)?;
+        if count_removed == 0 {
+            return Ok(Delta::insert(batch));
+        }
+        let weights = (0..count).map(|row| if row < count_removed { -1 } else { 1 });
+        Ok(Delta::new(batch, Some(Int64Array::from_iter_values(weights))))
+    }
+
+    /// Emits what changed in the failures.
+    fn emit_failures(&self, old: &[(usize, String)], new: &[(usize, String)], output: &mut Output) -> Result<()> {
+        if old.is_empty() && new.is_empty() {
+            return Ok(());
+        }
+        let removed = old.iter().filter(|failure| !new.contains(failure)).map(|failure| (failure, -1));
+        let added = new.iter().filter(|failure| !old.contains(failure)).map(|failure| (failure, 1));
+        let changed: Vec<_> = removed.chain(added).collect();
+        let keys = self.keys.decode(changed.iter().map(|((group, _), _)| self.changes.groups.get(*group)))?;
+        let options = RecordBatchOptions::new().with_row_count(Some(changed.len()));
+        let keys = RecordBatch::try_new_with_options(self.key_schema.clone(), keys, &options)?;
+        let operators = StringArray::from_iter_values(std::iter::repeat_n(NAME, changed.len()));
+        let messages = StringArray::from_iter_values(changed.iter().map(|((_, message), _)| message));
+        let rows = StringArray::from_iter_values(literal::row_literals(&keys)?);
+        let batch =
+            RecordBatch::try_new(errors_schema(), vec![Arc::new(operators), Arc::new(messages), Arc::new(rows)])?;
+        let weights = Int64Array::from_iter_values(changed.iter().map(|(_, weight)| *weight));
+        output.emit_errors(Delta::new(batch, Some(weights)));
+        Ok(())
+    }
+
+    /// Writes the states that changed.
+    fn write(&self, new: &mut Groups, stored: Vec<Option<Bytes>>) {
+        let counts_rows = self.spec.counts_rows();
+        let mut state = Vec::new();
+        for (group, old) in stored.into_iter().enumerate() {
+            let (partition, key) = (self.changes.partitions[group], self.changes.groups.get(group));
+            if !new.present[group] {
+                if old.is_some() {
+                    self.groups_table.delete(partition, key);
+                }
+                continue;
+            }
+            state.clear();
+            if counts_rows {
+                bytes::put_signed(&mut state, i128::from(new.rows[group]));
+            }
+            new.slots.iter_mut().for_each(|slot| slot.encode(group, &mut state));
+            if old.is_none_or(|old| old != state) {
+                self.groups_table.put(partition, key, Bytes::copy_from_slice(&state));
+            }
+        }
+    }
+}
+
+/// Writes the new counts of a value set; gives the values that came to be there and those that are no more.
+fn update_value_set(table: &StateTable, changes: &ValueChanges, partitions: &[u16]) -> Result<Transitions> {
+    let mut transitions = Transitions { entries: Vec::new(), weights: Vec::new() };
+    let changed: Vec<usize> = (0..changes.weights.len()).filter(|entry| changes.weights[*entry] != 0).collect();
+    let keys: Vec<(u16, &[u8])> =
+        changed.iter().map(|entry| (partitions[changes.groups[*entry]], changes.entries.get(*entry))).collect();
+    let mut bytes = Vec::new();
+    for (position, stored) in table.get_many(&keys)?.into_iter().enumerate() {
+        let (entry, (partition, key)) = (changed[position], keys[position]);
+        let old = match stored {
+            Some(stored) => bytes::take_i64(&mut stored.as_ref()).ok_or_else(damaged)?,
+            None => 0,
+        };
+        let new = old + changes.weights[entry];
+        if new == 0 {
+            table.delete(partition, key);
+        } else {
+            bytes.clear();
+            bytes::put_signed(&mut bytes, i128::from(new));
+            table.put(partition, key, Bytes::copy_from_slice(&bytes));
+        }
+        if (old > 0) != (new > 0) {
+            transitions.entries.push(entry);
+            transitions.weights.push(if new > 0 { 1 } else { -1 });
+        }
+    }
+    Ok(transitions)
+}
+
+/// For each row whether old and new are the same in all columns. Also says whether all columns could be compared;
+/// those that could not are taken for different.
+fn equal_rows(old: &[ArrayRef], new: &[ArrayRef], rows: usize) -> (Vec<bool>, bool) {
+    let mut equal = vec![true; rows];
+    let mut compared = true;
+    for (old, new) in old.iter().zip(new) {
+        match compute::kernels::cmp::not_distinct(old, new) {
+            Ok(same) => merge_equal(&mut equal, &same),
+            Err(_) => {
+                equal.fill(false);
+                compared = false;
+            }
+        }
+    }
+    (equal, compared)
+}
+
+fn merge_equal(equal: &mut [bool], same: &BooleanArray) {
+    for (equal, same) in equal.iter_mut().zip(same.values()) {
+        *equal &= same;
+    }
+}
