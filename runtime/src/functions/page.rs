@@ -26,7 +26,8 @@ fn section(page: &mut String, title: &str, belongs: impl Fn(&Implementation) -> 
 
 fn entry(page: &mut String, function: &FunctionDef) {
     // Writing to a String cannot fail.
-    let _ = write!(page, "\n### {}\n\n```text\n{}\n```\n\n{}\n", function.name, function.forms.join("\n"), function.text);
+    let _ =
+        write!(page, "\n### {}\n\n```text\n{}\n```\n\n{}\n", function.name, function.forms.join("\n"), function.text);
     if !function.examples.is_empty() {
         page.push_str("\n| query | result |\n|---|---|\n");
         for example in function.examples {

@@ -291,4 +291,3 @@ impl GroupsAccumulator for GroupedSumAccumulator {
         size_of_val(self) + self.sums.memory_size()
     }
 }
-

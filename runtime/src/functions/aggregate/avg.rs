@@ -23,10 +23,7 @@ pub static DEFINITION: FunctionDef = FunctionDef {
     examples: &[
         Example { query: "SELECT avg(x) FROM (VALUES (1), (2), (NULL)) AS t(x)", result: "1.5000000000000000" },
         Example { query: "SELECT avg(x) FROM (VALUES (1), (2), (2)) AS t(x)", result: "1.6666666666666667" },
-        Example {
-            query: "SELECT avg(CAST(x AS double precision)) FROM (VALUES (1), (2)) AS t(x)",
-            result: "1.5",
-        },
+        Example { query: "SELECT avg(CAST(x AS double precision)) FROM (VALUES (1), (2)) AS t(x)", result: "1.5" },
     ],
     implementation: Implementation::Aggregate(make),
 };

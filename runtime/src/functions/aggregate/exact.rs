@@ -9,7 +9,7 @@
 //! Addition is exact, hence in any order and with subtraction as its inverse; only [`ExactSum::round`] rounds, once, to
 //! the nearest double (ties to even).
 
-use super::bytes;
+use super::codec;
 
 const LIMB_BITS: u32 = 32;
 const LIMB_MASK: i64 = 0xffff_ffff;
@@ -198,10 +198,10 @@ impl ExactSum {
     /// Reads bytes that [`ExactSum::encode`] made.
     pub fn decode(input: &mut &[u8]) -> Option<Self> {
         let mut sum = ExactSum::default();
-        let Some(header) = bytes::take_u8(input)?.checked_sub(1) else { return Some(sum) };
-        sum.first = bytes::take_u8(input)?;
+        let Some(header) = codec::take_u8(input)?.checked_sub(1) else { return Some(sum) };
+        sum.first = codec::take_u8(input)?;
         for _ in 0..header / 2 {
-            sum.limbs.push(i64::from(u32::from_le_bytes(bytes::take_array(input)?)));
+            sum.limbs.push(i64::from(u32::from_le_bytes(codec::take_array(input)?)));
         }
         if header % 2 == 1 {
             sum.limbs.push(-1);

@@ -1,5 +1,7 @@
 //! Sums of many groups at once: columns of values in, one state a group.
 
+use std::marker::PhantomData;
+
 use datafusion::arrow::array::{Array, ArrowPrimitiveType, AsArray, BooleanArray};
 use datafusion::arrow::datatypes::{
     DataType, Decimal128Type, Decimal256Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
@@ -41,7 +43,7 @@ impl Rows<'_> {
 }
 
 /// Sums of groups, numbered from 0, whatever the type of the values.
-pub trait GroupedSums: Send + std::fmt::Debug {
+pub trait GroupedSums: Send + Sync + std::fmt::Debug {
     /// Sets the number of groups; new ones have no values.
     fn resize(&mut self, groups: usize);
     /// Adds values.
@@ -79,16 +81,16 @@ pub fn grouped_sums(argument: &DataType) -> Option<Box<dyn GroupedSums>> {
 struct Sums<S, T> {
     states: Vec<S>,
     argument: DataType,
-    values: std::marker::PhantomData<T>,
+    values: PhantomData<fn() -> T>,
 }
 
 impl<S, T> Sums<S, T> {
     fn new(argument: &DataType) -> Self {
-        Sums { states: Vec::new(), argument: argument.clone(), values: std::marker::PhantomData }
+        Sums { states: Vec::new(), argument: argument.clone(), values: PhantomData }
     }
 }
 
-impl<T: ArrowPrimitiveType + Send, S: Finish + Accepts<T::Native>> GroupedSums for Sums<S, T> {
+impl<T: ArrowPrimitiveType + std::fmt::Debug, S: Finish + Accepts<T::Native>> GroupedSums for Sums<S, T> {
     fn resize(&mut self, groups: usize) {
         self.states.resize_with(groups, S::default);
     }

@@ -55,11 +55,10 @@ impl Interner {
         let candidate = &self.arena[start..];
         let hash = xxh3_64(candidate);
         let (hashes, ends, arena) = (&self.hashes, &self.ends, &self.arena);
-        let found =
-            self.table.find(hash, |number| {
-                let number = *number as usize;
-                hashes[number] == hash && string(arena, ends, number) == candidate
-            });
+        let found = self.table.find(hash, |number| {
+            let number = *number as usize;
+            hashes[number] == hash && string(arena, ends, number) == candidate
+        });
         if let Some(number) = found {
             let number = *number as usize;
             self.arena.truncate(start);

@@ -8,7 +8,7 @@ use datafusion::arrow::datatypes::{DataType, IntervalUnit};
 
 pub mod accumulate;
 pub mod avg;
-pub mod bytes;
+pub mod codec;
 pub mod exact;
 pub mod grouped;
 pub mod interner;

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray, PrimitiveBuilder,
-};
+use datafusion::arrow::array::{ArrayRef, ArrowPrimitiveType, PrimitiveArray, PrimitiveBuilder};
 use datafusion::arrow::datatypes::{
     DataType, Decimal128Type, Decimal256Type, Float32Type, Float64Type, Int64Type, IntervalMonthDayNano,
     IntervalMonthDayNanoType, IntervalUnit, i256,
@@ -194,9 +192,7 @@ impl Finish for FloatSum {
                 let rounded = sum as f32;
                 if rounded.is_infinite() && sum.is_finite() { Err(overflow()) } else { Ok(rounded) }
             }),
-            (Function::Sum, _) => {
-                collect::<_, Float64Type>(states, result, |state| state.sum().ok_or_else(overflow))
-            }
+            (Function::Sum, _) => collect::<_, Float64Type>(states, result, |state| state.sum().ok_or_else(overflow)),
             (Function::Average, _) => collect::<_, Float64Type>(states, result, |state| Ok(state.mean())),
         }
     }

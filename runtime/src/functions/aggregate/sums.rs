@@ -5,12 +5,12 @@
 
 use datafusion::arrow::datatypes::{IntervalMonthDayNano, i256};
 
-use super::bytes;
+use super::codec;
 use super::exact::ExactSum;
 use super::wide::Wide;
 
 /// What is kept of a group's values that are not NULL.
-pub trait SumState: Clone + Default + Send + std::fmt::Debug + 'static {
+pub trait SumState: Clone + Default + Send + Sync + std::fmt::Debug + 'static {
     /// Adds another state.
     fn merge(&mut self, other: &Self);
     /// How many values, counting their weights.
@@ -59,12 +59,12 @@ impl SumState for IntegerSum {
     }
 
     fn encode(&mut self, out: &mut Vec<u8>) {
-        bytes::put_signed(out, i128::from(self.count));
-        bytes::put_signed(out, self.total);
+        codec::put_signed(out, i128::from(self.count));
+        codec::put_signed(out, self.total);
     }
 
     fn decode(input: &mut &[u8]) -> Option<Self> {
-        Some(IntegerSum { count: bytes::take_i64(input)?, total: bytes::take_signed(input)? })
+        Some(IntegerSum { count: codec::take_i64(input)?, total: codec::take_signed(input)? })
     }
 }
 
@@ -110,12 +110,12 @@ impl<const N: usize> SumState for DecimalSum<N> {
     }
 
     fn encode(&mut self, out: &mut Vec<u8>) {
-        bytes::put_signed(out, i128::from(self.count));
+        codec::put_signed(out, i128::from(self.count));
         self.total.encode(out);
     }
 
     fn decode(input: &mut &[u8]) -> Option<Self> {
-        Some(DecimalSum { count: bytes::take_i64(input)?, total: Wide::decode(input)? })
+        Some(DecimalSum { count: codec::take_i64(input)?, total: Wide::decode(input)? })
     }
 }
 
@@ -208,13 +208,13 @@ impl SumState for FloatSum {
     }
 
     fn encode(&mut self, out: &mut Vec<u8>) {
-        bytes::put_signed(out, i128::from(self.count));
+        codec::put_signed(out, i128::from(self.count));
         match self.special.as_deref().filter(|special| **special != Specials::default()) {
             None => out.push(0),
             Some(special) => {
                 out.push(1);
                 for count in [special.nan, special.positive, special.negative] {
-                    bytes::put_signed(out, i128::from(count));
+                    codec::put_signed(out, i128::from(count));
                 }
             }
         }
@@ -222,13 +222,13 @@ impl SumState for FloatSum {
     }
 
     fn decode(input: &mut &[u8]) -> Option<Self> {
-        let count = bytes::take_i64(input)?;
-        let special = match bytes::take_u8(input)? {
+        let count = codec::take_i64(input)?;
+        let special = match codec::take_u8(input)? {
             0 => None,
             _ => Some(Box::new(Specials {
-                nan: bytes::take_i64(input)?,
-                positive: bytes::take_i64(input)?,
-                negative: bytes::take_i64(input)?,
+                nan: codec::take_i64(input)?,
+                positive: codec::take_i64(input)?,
+                negative: codec::take_i64(input)?,
             })),
         };
         Some(FloatSum { count, special, finite: ExactSum::decode(input)? })
@@ -275,16 +275,16 @@ impl SumState for IntervalSum {
 
     fn encode(&mut self, out: &mut Vec<u8>) {
         for number in [i128::from(self.count), self.months, self.days, self.nanoseconds] {
-            bytes::put_signed(out, number);
+            codec::put_signed(out, number);
         }
     }
 
     fn decode(input: &mut &[u8]) -> Option<Self> {
         Some(IntervalSum {
-            count: bytes::take_i64(input)?,
-            months: bytes::take_signed(input)?,
-            days: bytes::take_signed(input)?,
-            nanoseconds: bytes::take_signed(input)?,
+            count: codec::take_i64(input)?,
+            months: codec::take_signed(input)?,
+            days: codec::take_signed(input)?,
+            nanoseconds: codec::take_signed(input)?,
         })
     }
 }

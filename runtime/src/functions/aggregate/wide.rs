@@ -2,7 +2,7 @@
 
 use datafusion::arrow::datatypes::i256;
 
-use super::bytes;
+use super::codec;
 
 /// An integer of `N` words of 64 bits in two's complement. A sum of values of 64 (N - 1) bits with 64-bit weights fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,12 +110,12 @@ impl<const N: usize> Wide<N> {
         if length == 0 && sign != 0 {
             length = 1;
         }
-        bytes::put_bytes(out, &all[..length]);
+        codec::put_bytes(out, &all[..length]);
     }
 
     /// Reads bytes that [`Wide::encode`] made.
     pub fn decode(input: &mut &[u8]) -> Option<Self> {
-        let low = bytes::take_bytes(input)?;
+        let low = codec::take_bytes(input)?;
         if low.len() > 8 * N {
             return None;
         }

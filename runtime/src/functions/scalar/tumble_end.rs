@@ -18,10 +18,7 @@ pub static DEFINITION: FunctionDef = FunctionDef {
             query: "SELECT tumble_end(timestamp '2024-01-01 10:47:12', interval '15 minutes')",
             result: "2024-01-01 11:00:00",
         },
-        Example {
-            query: "SELECT tumble_end(date '2024-02-11', interval '1 month')",
-            result: "2024-03-01 00:00:00",
-        },
+        Example { query: "SELECT tumble_end(date '2024-02-11', interval '1 month')", result: "2024-03-01 00:00:00" },
     ],
     implementation: Implementation::Scalar(make),
 };

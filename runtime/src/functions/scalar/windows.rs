@@ -57,10 +57,7 @@ impl WindowFunction {
 
     fn no_such_function(&self, arguments: &[DataType]) -> DataFusionError {
         let types: Vec<String> = arguments.iter().map(super::super::aggregate::type_name).collect();
-        error(
-            SqlState::UNDEFINED_FUNCTION,
-            format!("function {}({}) does not exist", self.name, types.join(", ")),
-        )
+        error(SqlState::UNDEFINED_FUNCTION, format!("function {}({}) does not exist", self.name, types.join(", ")))
     }
 }
 
@@ -145,14 +142,19 @@ impl WindowFunction {
             });
         };
         let durations = self.durations();
-        let size_name = if self.kind == WindowKind::HopStarts { ["window slide", "window size"] } else { ["window size"; 2] };
+        let size_name =
+            if self.kind == WindowKind::HopStarts { ["window slide", "window size"] } else { ["window size"; 2] };
         let slide = Step::new(intervals[0], size_name[0])?;
         let size = if durations == 2 { Step::new(intervals[1], size_name[1])? } else { slide };
         let offset = intervals.get(durations).copied().unwrap_or(IntervalMonthDayNano::ZERO);
         let windows = Windows::new(slide, size, offset)?;
         match self.kind {
-            WindowKind::TumbleStart => Ok(tumble(&windows, times, |window| window.0)?.with_data_type(data_type.clone()).to_array()),
-            WindowKind::TumbleEnd => Ok(tumble(&windows, times, |window| window.1)?.with_data_type(data_type.clone()).to_array()),
+            WindowKind::TumbleStart => {
+                Ok(tumble(&windows, times, |window| window.0)?.with_data_type(data_type.clone()).to_array())
+            }
+            WindowKind::TumbleEnd => {
+                Ok(tumble(&windows, times, |window| window.1)?.with_data_type(data_type.clone()).to_array())
+            }
             WindowKind::HopStarts => hop(&windows, times, data_type),
         }
     }

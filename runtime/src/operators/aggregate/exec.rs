@@ -15,7 +15,7 @@ use crate::Epoch;
 use crate::delta::key::KeyEncoder;
 use crate::delta::{Delta, consolidate, literal};
 use crate::error::Result;
-use crate::functions::aggregate::bytes;
+use crate::functions::aggregate::codec;
 use crate::functions::aggregate::grouped::Rows;
 use crate::operators::{BuildContext, Operator, Output, errors_schema};
 use crate::state::StateTable;
@@ -66,11 +66,12 @@ impl AggregateOperator {
         let owns_empty_key = context.owns_empty_key();
         let input = context.inputs.into_iter().next().unwrap_or_else(|| Arc::new(Schema::empty()));
         let types: Vec<DataType> = spec.keys.iter().map(|key| input.field(*key).data_type().clone()).collect();
-        let key_fields: Vec<Field> = spec.schema.fields()[..spec.keys.len()].iter().map(|f| f.as_ref().clone()).collect();
+        let key_fields: Vec<Field> =
+            spec.schema.fields()[..spec.keys.len()].iter().map(|f| f.as_ref().clone()).collect();
         let mut tables = context.state.into_iter();
-        let groups_table = tables.next().ok_or_else(|| {
-            crate::Error::Dataflow("an aggregation was built without its state table".to_string())
-        })?;
+        let groups_table = tables
+            .next()
+            .ok_or_else(|| crate::Error::Dataflow("an aggregation was built without its state table".to_string()))?;
         Ok(AggregateOperator {
             keys: KeyEncoder::new(&types)?,
             key_schema: Arc::new(Schema::new(key_fields)),
@@ -117,8 +118,7 @@ impl Operator for AggregateOperator {
 impl AggregateOperator {
     /// The stored states of the touched groups.
     fn stored(&self) -> Result<Vec<Option<Bytes>>> {
-        let keys: Vec<(u16, &[u8])> =
-            self.changes.partitions.iter().copied().zip(self.changes.groups.iter()).collect();
+        let keys: Vec<(u16, &[u8])> = self.changes.partitions.iter().copied().zip(self.changes.groups.iter()).collect();
         self.groups_table.get_many(&keys)
     }
 
@@ -136,7 +136,8 @@ impl AggregateOperator {
                     let values = transitions.entries.iter().map(|e| &changes.entries.get(*e)[prefix(*e)..]);
                     let Some(values) = changes.encoder.decode(values)?.pop() else { continue };
                     let groups: Vec<usize> = transitions.entries.iter().map(|e| changes.groups[*e]).collect();
-                    slots[index].add(&values, Rows { groups: &groups, weights: Some(&transitions.weights), filter: None })?;
+                    slots[index]
+                        .add(&values, Rows { groups: &groups, weights: Some(&transitions.weights), filter: None })?;
                 }
             }
             all.push(transitions);
@@ -160,7 +161,7 @@ impl AggregateOperator {
     /// Adds a stored state to the slots; gives its number of rows.
     fn merge_state(&self, group: usize, mut state: &[u8], slots: &mut [SlotStates]) -> Result<i64> {
         // Where rows are not counted, one says that the group is there.
-        let rows = if self.spec.counts_rows() { bytes::take_i64(&mut state).ok_or_else(damaged)? } else { 1 };
+        let rows = if self.spec.counts_rows() { codec::take_i64(&mut state).ok_or_else(damaged)? } else { 1 };
         for slot in slots {
             slot.merge_encoded(group, &mut state)?;
         }
@@ -336,7 +337,7 @@ impl AggregateOperator {
             }
             state.clear();
             if counts_rows {
-                bytes::put_signed(&mut state, i128::from(new.rows[group]));
+                codec::put_signed(&mut state, i128::from(new.rows[group]));
             }
             new.slots.iter_mut().for_each(|slot| slot.encode(group, &mut state));
             if old.is_none_or(|old| old != state) {
@@ -356,7 +357,7 @@ fn update_value_set(table: &StateTable, changes: &ValueChanges, partitions: &[u1
     for (position, stored) in table.get_many(&keys)?.into_iter().enumerate() {
         let (entry, (partition, key)) = (changed[position], keys[position]);
         let old = match stored {
-            Some(stored) => bytes::take_i64(&mut stored.as_ref()).ok_or_else(damaged)?,
+            Some(stored) => codec::take_i64(&mut stored.as_ref()).ok_or_else(damaged)?,
             None => 0,
         };
         let new = old + changes.weights[entry];
@@ -364,7 +365,7 @@ fn update_value_set(table: &StateTable, changes: &ValueChanges, partitions: &[u1
             table.delete(partition, key);
         } else {
             bytes.clear();
-            bytes::put_signed(&mut bytes, i128::from(new));
+            codec::put_signed(&mut bytes, i128::from(new));
             table.put(partition, key, Bytes::copy_from_slice(&bytes));
         }
         if (old > 0) != (new > 0) {

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::DFSchema;
+use datafusion::common::{DFSchema, ExprSchema};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, Projection, when};
 use plan::{Lower, LowerContext, Lowered, NodeId, PlanError};
@@ -145,7 +145,9 @@ impl Wanted {
             name => return Err(format!("{name}() is not aggregated incrementally yet")),
         };
         let argument = match params.args.as_slice() {
-            [argument] => Some(argument).filter(|argument| function != CallFunction::Count || may_be_null(argument, schema)),
+            [argument] => {
+                Some(argument).filter(|argument| function != CallFunction::Count || may_be_null(argument, schema))
+            }
             [] if function == CallFunction::Count => None,
             _ => return Err(format!("{}() of several arguments is not aggregated incrementally yet", func.name())),
         };
@@ -288,9 +290,7 @@ fn check_argument(
         CallFunction::Count => Some(DataType::Int64),
         CallFunction::Sum(function) => result_type(function, &argument_type),
         CallFunction::Least | CallFunction::Greatest => Some(argument_type.clone()),
-        CallFunction::And | CallFunction::Or => {
-            Some(DataType::Boolean).filter(|boolean| *boolean == argument_type)
-        }
+        CallFunction::And | CallFunction::Or => Some(DataType::Boolean).filter(|boolean| *boolean == argument_type),
     };
     if expected.as_ref() == Some(data_type) {
         return Ok(());

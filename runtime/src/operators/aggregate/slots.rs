@@ -8,7 +8,7 @@ use datafusion::arrow::datatypes::DataType;
 use super::{Slot, SlotKind};
 use crate::delta::key::KeyEncoder;
 use crate::error::{Error, Result};
-use crate::functions::aggregate::bytes;
+use crate::functions::aggregate::codec;
 use crate::functions::aggregate::grouped::{GroupedSums, Rows, grouped_sums};
 use crate::functions::aggregate::results::{Function, Results};
 
@@ -41,7 +41,8 @@ impl SlotStates {
             SlotKind::Count => SlotStates::Count(Vec::new()),
             SlotKind::Truth => SlotStates::Truth(Vec::new()),
             SlotKind::Sum => SlotStates::Sum(
-                grouped_sums(argument).ok_or_else(|| Error::Dataflow(format!("values of type {argument} have no sum")))?,
+                grouped_sums(argument)
+                    .ok_or_else(|| Error::Dataflow(format!("values of type {argument} have no sum")))?,
             ),
             SlotKind::Least | SlotKind::Greatest => SlotStates::Extreme(Extremes {
                 greatest: slot.kind == SlotKind::Greatest,
@@ -82,10 +83,8 @@ impl SlotStates {
     pub(super) fn add_rows(&mut self, rows: Rows<'_>) {
         if let SlotStates::Count(counts) = self {
             // Any array without NULLs does: only the rows are looked at.
-            let present = BooleanArray::new(
-                datafusion::arrow::buffer::BooleanBuffer::new_unset(rows.groups.len()),
-                None,
-            );
+            let present =
+                BooleanArray::new(datafusion::arrow::buffer::BooleanBuffer::new_unset(rows.groups.len()), None);
             rows.for_each(&present, |_, group, weight| counts[group] += weight);
         }
     }
@@ -93,25 +92,25 @@ impl SlotStates {
     /// Appends a group's bytes.
     pub(super) fn encode(&mut self, group: usize, out: &mut Vec<u8>) {
         match self {
-            SlotStates::Count(counts) => bytes::put_signed(out, i128::from(counts[group])),
+            SlotStates::Count(counts) => codec::put_signed(out, i128::from(counts[group])),
             SlotStates::Sum(sums) => sums.encode(group, out),
             SlotStates::Truth(counts) => {
-                counts[group].iter().for_each(|count| bytes::put_signed(out, i128::from(*count)));
+                counts[group].iter().for_each(|count| codec::put_signed(out, i128::from(*count)));
             }
-            SlotStates::Extreme(extremes) => bytes::put_bytes(out, &extremes.values[group]),
+            SlotStates::Extreme(extremes) => codec::put_bytes(out, &extremes.values[group]),
         }
     }
 
     /// Adds the state that bytes hold to a group.
     pub(super) fn merge_encoded(&mut self, group: usize, input: &mut &[u8]) -> Result<()> {
         let merged = match self {
-            SlotStates::Count(counts) => bytes::take_i64(input).map(|count| counts[group] += count),
+            SlotStates::Count(counts) => codec::take_i64(input).map(|count| counts[group] += count),
             SlotStates::Sum(sums) => sums.merge_encoded(group, input).then_some(()),
-            SlotStates::Truth(counts) => bytes::take_i64(input).zip(bytes::take_i64(input)).map(|(no, yes)| {
+            SlotStates::Truth(counts) => codec::take_i64(input).zip(codec::take_i64(input)).map(|(no, yes)| {
                 counts[group][0] += no;
                 counts[group][1] += yes;
             }),
-            SlotStates::Extreme(extremes) => bytes::take_bytes(input).map(|value| {
+            SlotStates::Extreme(extremes) => codec::take_bytes(input).map(|value| {
                 if !value.is_empty() {
                     extremes.offer(group, value);
                 }
@@ -140,7 +139,8 @@ impl SlotStates {
     pub(super) fn truths(&self, groups: usize, and: bool) -> Result<ArrayRef> {
         match self {
             SlotStates::Truth(counts) => {
-                let truth = |[no, yes]: &[i64; 2]| (*no != 0 || *yes != 0).then_some(if and { *no == 0 } else { *yes != 0 });
+                let truth =
+                    |[no, yes]: &[i64; 2]| (*no != 0 || *yes != 0).then_some(if and { *no == 0 } else { *yes != 0 });
                 Ok(Arc::new(counts[..groups].iter().map(truth).collect::<BooleanArray>()))
             }
             _ => Err(mismatch()),
