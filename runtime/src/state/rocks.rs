@@ -39,6 +39,12 @@ const DATABASE_FOLDER: &str = "db";
 /// Files that are being built, in the data directory: on the same disk, so that ingesting them is a rename.
 const INGEST_FOLDER: &str = "ingest";
 
+/// Values from this length on begin at a multiple of [`VALUE_ALIGNMENT`] in a scan's block: columnar chunks are then
+/// decoded where they are.
+const ALIGNED_VALUE_BYTES_MIN: usize = 4096;
+/// What the widest Arrow values need.
+const VALUE_ALIGNMENT: usize = 16;
+
 /// How a store is opened.
 #[derive(Debug, Clone)]
 pub struct RocksOptions {
@@ -297,8 +303,7 @@ impl Snapshot for RocksSnapshot {
             iterator: self.handle.db.raw_iterator_opt(options),
             start: Some(start.to_vec()),
             block: Bytes::new(),
-            ends: Vec::new().into_iter(),
-            position: 0,
+            entries: Vec::new().into_iter(),
             entries_max: limits::SCAN_BLOCK_ENTRIES_MIN,
             bytes_max: limits::SCAN_BLOCK_BYTES_MIN,
         })
@@ -327,15 +332,20 @@ impl Snapshot for RocksSnapshot {
     }
 }
 
+/// Where an entry stands in a block.
+struct Place {
+    key: std::ops::Range<usize>,
+    value: std::ops::Range<usize>,
+}
+
 /// Entries in key order. They are copied out in blocks which the entries share: an allocation a block, not two an entry.
 struct Scan<'a> {
     iterator: DBRawIterator<'a>,
     /// Where to begin; none once begun.
     start: Option<Vec<u8>>,
     block: Bytes,
-    /// Ends of key and value of each entry in the block.
-    ends: std::vec::IntoIter<(usize, usize)>,
-    position: usize,
+    /// Where key, value and their ends are in the block, for each entry.
+    entries: std::vec::IntoIter<Place>,
     entries_max: usize,
     bytes_max: usize,
 }
@@ -346,14 +356,19 @@ impl Scan<'_> {
             self.iterator.seek(start);
         }
         let mut block = Vec::new();
-        let mut ends = Vec::with_capacity(self.entries_max);
-        while ends.len() < self.entries_max && block.len() < self.bytes_max {
+        let mut entries = Vec::with_capacity(self.entries_max);
+        while entries.len() < self.entries_max && block.len() < self.bytes_max {
             let Some((key, value)) = self.iterator.item() else { break };
-            block.reserve(key.len() + value.len());
+            block.reserve(key.len() + value.len() + VALUE_ALIGNMENT);
+            let key_start = block.len();
             block.extend_from_slice(key);
-            let key_end = block.len();
+            let key = key_start..block.len();
+            if value.len() >= ALIGNED_VALUE_BYTES_MIN {
+                block.resize(block.len().next_multiple_of(VALUE_ALIGNMENT), 0);
+            }
+            let value_start = block.len();
             block.extend_from_slice(value);
-            ends.push((key_end, block.len()));
+            entries.push(Place { key, value: value_start..block.len() });
             self.iterator.next();
         }
         if !self.iterator.valid() {
@@ -362,8 +377,7 @@ impl Scan<'_> {
         self.entries_max = (2 * self.entries_max).min(limits::SCAN_BLOCK_ENTRIES_MAX);
         self.bytes_max = (2 * self.bytes_max).min(limits::SCAN_BLOCK_BYTES_MAX);
         self.block = block.into();
-        self.ends = ends.into_iter();
-        self.position = 0;
+        self.entries = entries.into_iter();
         Ok(())
     }
 }
@@ -372,16 +386,14 @@ impl Iterator for Scan<'_> {
     type Item = Result<Entry>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.ends.len() == 0
+        if self.entries.len() == 0
             && (self.start.is_some() || self.iterator.valid())
             && let Err(error) = self.fill()
         {
             return Some(Err(error));
         }
-        let (key_end, end) = self.ends.next()?;
-        let entry = (self.block.slice(self.position..key_end), self.block.slice(key_end..end));
-        self.position = end;
-        Some(Ok(entry))
+        let Place { key, value } = self.entries.next()?;
+        Some(Ok((self.block.slice(key), self.block.slice(value))))
     }
 }
 

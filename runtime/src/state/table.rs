@@ -160,9 +160,14 @@ impl StateTable {
         Ok(values)
     }
 
-    /// Puts a value under a key. The value should own its bytes: a slice keeps all of what it is cut from in memory.
+    /// Puts a value under a key. A value that shares its bytes is copied: a slice in the cache would keep all of what
+    /// it was cut from in memory.
     pub fn put(&self, partition: u16, key: &[u8], value: impl Into<Bytes>) {
-        self.cache.borrow_mut().write(partition, key, Some(value.into()), self.epoch.get());
+        let mut value = value.into();
+        if !value.is_unique() {
+            value = Bytes::copy_from_slice(&value);
+        }
+        self.cache.borrow_mut().write(partition, key, Some(value), self.epoch.get());
     }
 
     /// Deletes the entry of a key; nothing happens if there is none.
