@@ -1,1 +1,27 @@
-//! placeholder
+//! Everything that tests the whole: the real binary, spoken to over the wire.
+//!
+//! How to write each kind of test:
+//! - **What a statement or query answers**: an .slt file, under `slt/` by what a user would look for, or beside the operator or
+//!   function that it is about (`runtime/src/**/*.slt`). Every file gets a fresh schema. `restart` on a line of its own kills the
+//!   server with -9 and starts it again. `REWRITE=1 cargo test --release -p sql-tests --test slt -- NAME` writes what the server
+//!   answered into the files whose path contains NAME; read the difference before committing it.
+//! - **What goes over the wire** (error fields, formats, portals, COPY): a test in `tests/wire.rs`, on [`wire::Client`].
+//! - **View = query, whatever the query and the changes**: nothing to write; [`generate`] makes the cases. A new kind of expression or
+//!   query is a few lines there. A failure prints its seed and a shrunk .slt file: put that under `slt/bugs/`.
+//! - **What survives `kill -9`**: [`crash`].
+//! - **An example for users**: a fenced block in `docs/` or README.md; `tests/docs.rs` runs it.
+//!
+//! Reading order: [`process`] (one server), [`wire`] (one client), [`slt`], [`generate`] and [`equivalence`], [`crash`], [`oracle`],
+//! [`flights`], [`measure`].
+
+pub mod crash;
+pub mod equivalence;
+pub mod examples;
+pub mod flights;
+pub mod generate;
+pub mod measure;
+pub mod oracle;
+pub mod process;
+pub mod slt;
+pub mod tidy;
+pub mod wire;
