@@ -1,0 +1,357 @@
+//! Random queries over the relations that exist so far.
+
+use super::{Column, Generator, Relation, Type};
+
+/// A FROM clause with what it brings into scope.
+struct From {
+    sql: String,
+    scope: Vec<Column>,
+}
+
+impl Generator {
+    /// A query and its columns.
+    pub(super) fn query(&mut self, depth: usize) -> (String, Vec<Column>) {
+        match self.between(0, 19) {
+            0..=4 => self.projection(depth),
+            5..=9 => self.grouping(depth),
+            10 => self.distinct(depth),
+            11..=12 => self.set_operation(depth),
+            13 => self.top(depth),
+            14 => self.window_function(depth),
+            15 => self.with_subquery(depth),
+            16 => self.scalar_subquery(depth),
+            17 => self.derived(depth),
+            18 => self.common_table(depth),
+            _ => self.grouping_sets(depth),
+        }
+    }
+
+    fn named(&mut self, relation: &Relation) -> From {
+        let alias = self.fresh("r");
+        let scope = relation.columns.iter().map(|column| qualified(&alias, column)).collect();
+        From { sql: format!("{} {alias}", relation.name), scope }
+    }
+
+    fn from(&mut self, depth: usize) -> From {
+        let relation = {
+            let relations = self.relations.clone();
+            self.pick(&relations)
+        };
+        if self.chance(0.2)
+            && let Some(window) = self.time_window(&relation)
+        {
+            return window;
+        }
+        let left = self.named(&relation);
+        if depth > 0 && self.chance(0.45) { self.join(left) } else { left }
+    }
+
+    fn join(&mut self, left: From) -> From {
+        let relation = {
+            // Mostly tables: joins of joins of views grow too big to be compared often.
+            let relations = if self.chance(0.7) { self.tables.clone() } else { self.relations.clone() };
+            self.pick(&relations)
+        };
+        let right = self.named(&relation);
+        let pairs: Vec<(String, String)> = left
+            .scope
+            .iter()
+            .flat_map(|a| right.scope.iter().filter(|b| a.kind == b.kind).map(|b| (a.name.clone(), b.name.clone())))
+            .collect();
+        if pairs.is_empty() {
+            return left;
+        }
+        let (a, b) = self.pick(&pairs);
+        let mut on = format!("{a} = {b}");
+        let scope: Vec<Column> = left.scope.iter().chain(&right.scope).cloned().collect();
+        if self.chance(0.3) {
+            let (a, b) = self.pick(&pairs);
+            on = format!("{on} AND {a} = {b}");
+        }
+        if self.chance(0.4) {
+            let residual = self.condition(&scope, 1);
+            on = format!("{on} AND {residual}");
+        }
+        let kind = self.pick(&["JOIN", "JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]);
+        From { sql: format!("{} {kind} {} ON {on}", left.sql, right.sql), scope }
+    }
+
+    fn time_window(&mut self, relation: &Relation) -> Option<From> {
+        let time = relation.columns.iter().find(|column| column.kind == Type::Timestamp)?.name.clone();
+        if relation.columns.iter().any(|column| column.name.starts_with("window_")) {
+            return None;
+        }
+        let alias = self.fresh("w");
+        let name = &relation.name;
+        let size = self.pick(&["1 hour", "6 hours", "1 day", "90 minutes"]);
+        let slide = self.pick(&["30 minutes", "1 hour", "25 minutes"]);
+        let call = match self.between(0, 6) {
+            0 => format!("TUMBLE({name}, {time}, INTERVAL '{size}')"),
+            1 => format!("TUMBLE({name}, {time}, INTERVAL '{size}', INTERVAL '5 minutes')"),
+            2 => format!("TABLE(TUMBLE(TABLE {name}, DESCRIPTOR({time}), INTERVAL '{size}'))"),
+            3 => format!("TUMBLE(DATA => TABLE {name}, TIMECOL => DESCRIPTOR({time}), SIZE => INTERVAL '{size}')"),
+            4 => format!("HOP({name}, {time}, INTERVAL '{slide}', INTERVAL '{size}')"),
+            5 => format!("TABLE(HOP(TABLE {name}, DESCRIPTOR({time}), INTERVAL '{slide}', INTERVAL '{size}'))"),
+            _ => format!("HOP((SELECT * FROM {name}), {time}, INTERVAL '{slide}', INTERVAL '{size}')"),
+        };
+        let mut scope: Vec<Column> = relation.columns.iter().map(|column| qualified(&alias, column)).collect();
+        for bound in ["window_start", "window_end"] {
+            scope.push(Column { name: format!("{alias}.{bound}"), kind: Type::Timestamp });
+        }
+        Some(From { sql: format!("{call} {alias}"), scope })
+    }
+
+    fn filter(&mut self, scope: &[Column]) -> String {
+        if self.chance(0.5) { format!(" WHERE {}", self.condition(scope, 2)) } else { String::new() }
+    }
+
+    /// A select list of these types: "expression AS x1, ...".
+    fn select_list(&mut self, scope: &[Column], kinds: &[Type], depth: usize) -> (String, Vec<Column>) {
+        let mut columns = Vec::new();
+        let mut items = Vec::new();
+        for kind in kinds {
+            let name = self.fresh("x");
+            let expression = self.expression(scope, *kind, depth);
+            items.push(format!("{expression} AS {name}"));
+            columns.push(Column { name, kind: *kind });
+        }
+        (items.join(", "), columns)
+    }
+
+    fn some_kinds(&mut self, scope: &[Column], most: usize) -> Vec<Type> {
+        (0..self.between(1, most)).map(|_| self.pick(scope).kind).collect()
+    }
+
+    fn projection(&mut self, depth: usize) -> (String, Vec<Column>) {
+        let from = self.from(depth);
+        let kinds = self.some_kinds(&from.scope, 4);
+        let (list, columns) = self.select_list(&from.scope, &kinds, 2);
+        let filter = self.filter(&from.scope);
+        (format!("SELECT {list} FROM {}{filter}", from.sql), columns)
+    }
+
+    fn distinct(&mut self, depth: usize) -> (String, Vec<Column>) {
+        let from = self.from(depth);
+        let kinds = self.some_kinds(&from.scope, 2);
+        let (list, columns) = self.select_list(&from.scope, &kinds, 1);
+        let filter = self.filter(&from.scope);
+        (format!("SELECT DISTINCT {list} FROM {}{filter}", from.sql), columns)
+    }
+
+    fn aggregates(&mut self, scope: &[Column]) -> (Vec<String>, Vec<Column>) {
+        let mut items = Vec::new();
+        let mut columns = Vec::new();
+        for _ in 0..self.between(1, 4) {
+            let (call, kind) = self.aggregate(scope);
+            let name = self.fresh("a");
+            items.push(format!("{call} AS {name}"));
+            columns.push(Column { name, kind });
+        }
+        (items, columns)
+    }
+
+    fn grouping(&mut self, depth: usize) -> (String, Vec<Column>) {
+        let from = self.from(depth);
+        let filter = self.filter(&from.scope);
+        let (mut items, mut columns) = self.aggregates(&from.scope);
+        if self.chance(0.15) {
+            return (format!("SELECT {} FROM {}{filter}", items.join(", "), from.sql), columns);
+        }
+        let mut keys = Vec::new();
+        for _ in 0..self.between(1, 2) {
+            let kind = self.pick(&from.scope).kind;
+            let expression = self.expression(&from.scope, kind, usize::from(self.names.is_multiple_of(2)));
+            // A constant is not a group key (an integer would be a position).
+            if !from.scope.iter().any(|column| expression.contains(&column.name)) || keys.contains(&expression) {
+                continue;
+            }
+            let name = self.fresh("g");
+            items.push(format!("{expression} AS {name}"));
+            columns.push(Column { name, kind });
+            keys.push(expression);
+        }
+        let group = if keys.is_empty() { String::new() } else { format!(" GROUP BY {}", keys.join(", ")) };
+        let having = if self.chance(0.2) && !keys.is_empty() { " HAVING count(*) > 1" } else { "" };
+        (format!("SELECT {} FROM {}{filter}{group}{having}", items.join(", "), from.sql), columns)
+    }
+
+    fn grouping_sets(&mut self, _depth: usize) -> (String, Vec<Column>) {
+        let table = {
+            let tables = self.tables.clone();
+            self.pick(&tables)
+        };
+        let from = self.named(&table);
+        let (items, mut columns) = self.aggregates(&from.scope);
+        let (first, second) = (from.scope[0].clone(), from.scope[1].clone());
+        let (a, b) = (self.fresh("g"), self.fresh("g"));
+        columns.push(Column { name: a.clone(), kind: first.kind });
+        columns.push(Column { name: b.clone(), kind: second.kind });
+        let sets = match self.between(0, 2) {
+            0 => format!("ROLLUP ({}, {})", first.name, second.name),
+            1 => format!("CUBE ({}, {})", first.name, second.name),
+            _ => format!("GROUPING SETS (({}), ({}), ())", first.name, second.name),
+        };
+        let list = format!("{}, {} AS {a}, {} AS {b}", items.join(", "), first.name, second.name);
+        (format!("SELECT {list} FROM {} GROUP BY {sets}", from.sql), columns)
+    }
+
+    fn set_operation(&mut self, depth: usize) -> (String, Vec<Column>) {
+        let kinds = {
+            let from = self.from(0);
+            self.some_kinds(&from.scope, 2)
+        };
+        let side = |generator: &mut Self| {
+            let from = generator.from(depth.saturating_sub(1));
+            let (list, columns) = generator.select_list(&from.scope, &kinds, 1);
+            let filter = generator.filter(&from.scope);
+            (format!("SELECT {list} FROM {}{filter}", from.sql), columns)
+        };
+        let (left, columns) = side(self);
+        let (right, _) = side(self);
+        let operator = self.pick(&["UNION ALL", "UNION ALL", "UNION", "EXCEPT", "INTERSECT"]);
+        (format!("{left} {operator} {right}"), columns)
+    }
+
+    fn top(&mut self, depth: usize) -> (String, Vec<Column>) {
+        let (inner, columns) = self.projection(depth);
+        let directions: Vec<String> = columns
+            .iter()
+            .map(|column| {
+                let direction = self.pick(&["", " DESC", " NULLS FIRST", " DESC NULLS LAST"]);
+                format!("{}{direction}", column.name)
+            })
+            .collect();
+        let offset = if self.chance(0.3) { format!(" OFFSET {}", self.between(1, 3)) } else { String::new() };
+        let alias = self.fresh("q");
+        let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+        let sql = format!(
+            "SELECT {} FROM ({inner}) {alias} ORDER BY {} LIMIT {}{offset}",
+            names.join(", "),
+            directions.join(", "),
+            self.between(1, 6)
+        );
+        (sql, columns)
+    }
+
+    fn window_function(&mut self, depth: usize) -> (String, Vec<Column>) {
+        let (inner, mut columns) = self.projection(depth);
+        let all: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
+        let partition = if self.chance(0.6) { format!("PARTITION BY {} ", self.pick(&all)) } else { String::new() };
+        let order = all.join(", ");
+        let numbers: Vec<String> = columns
+            .iter()
+            .filter(|column| matches!(column.kind, Type::Int | Type::Big | Type::Numeric))
+            .map(|column| column.name.clone())
+            .collect();
+        let over = format!("OVER ({partition}ORDER BY {order})");
+        let (call, kind) = match self.between(0, 5) {
+            0 => (format!("row_number() {over}"), Type::Big),
+            1 => (format!("rank() {over}"), Type::Big),
+            2 => (format!("dense_rank() {over}"), Type::Big),
+            3 => (format!("count(*) {over}"), Type::Big),
+            4 => (format!("lag({}) {over}", columns[0].name), columns[0].kind),
+            _ if numbers.is_empty() => (format!("row_number() {over}"), Type::Big),
+            _ => {
+                let frame = "ROWS BETWEEN 1 PRECEDING AND CURRENT ROW";
+                let number = self.pick(&numbers);
+                (format!("max({number}) OVER ({partition}ORDER BY {order} {frame})"), Type::Numeric)
+            }
+        };
+        let (alias, name) = (self.fresh("q"), self.fresh("f"));
+        let sql = format!("SELECT {order}, {call} AS {name} FROM ({inner}) {alias}");
+        columns.push(Column { name, kind });
+        (sql, columns)
+    }
+
+    fn with_subquery(&mut self, depth: usize) -> (String, Vec<Column>) {
+        let from = self.from(depth.saturating_sub(1));
+        let table = {
+            let tables = self.tables.clone();
+            self.pick(&tables)
+        };
+        let inner = self.named(&table);
+        let kinds = self.some_kinds(&from.scope, 3);
+        let (list, columns) = self.select_list(&from.scope, &kinds, 1);
+        let shared: Vec<(String, String)> = from
+            .scope
+            .iter()
+            .flat_map(|a| inner.scope.iter().filter(|b| a.kind == b.kind).map(|b| (a.name.clone(), b.name.clone())))
+            .collect();
+        if shared.is_empty() {
+            return self.projection(depth);
+        }
+        let (outer, key) = self.pick(&shared);
+        let condition = self.condition(&inner.scope, 1);
+        let predicate = match self.between(0, 3) {
+            0 => format!("{outer} IN (SELECT {key} FROM {} WHERE {condition})", inner.sql),
+            1 => format!("{outer} NOT IN (SELECT {key} FROM {} WHERE {condition})", inner.sql),
+            2 => format!("EXISTS (SELECT 1 FROM {} WHERE {key} = {outer} AND {condition})", inner.sql),
+            _ => format!("NOT EXISTS (SELECT 1 FROM {} WHERE {key} = {outer} AND {condition})", inner.sql),
+        };
+        (format!("SELECT {list} FROM {} WHERE {predicate}", from.sql), columns)
+    }
+
+    fn scalar_subquery(&mut self, depth: usize) -> (String, Vec<Column>) {
+        let from = self.from(depth.saturating_sub(1));
+        let Some(number) = self.column_of(&from.scope, Type::Int) else { return self.projection(depth) };
+        let table = {
+            let tables = self.tables.clone();
+            self.pick(&tables)
+        };
+        let inner = self.named(&table);
+        let kinds = self.some_kinds(&from.scope, 3);
+        let (list, mut columns) = self.select_list(&from.scope, &kinds, 1);
+        let key = inner.scope[0].name.clone();
+        let function = self.pick(&["max", "min", "count"]);
+        if self.chance(0.5) {
+            let operator = self.pick(&["<", ">=", "="]);
+            let sql = format!(
+                "SELECT {list} FROM {} WHERE {number} {operator} (SELECT {function}({key}) FROM {})",
+                from.sql, inner.sql
+            );
+            return (sql, columns);
+        }
+        let name = self.fresh("x");
+        let sql = format!(
+            "SELECT {list}, (SELECT count(*) FROM {} WHERE {key} = {number}) AS {name} FROM {}",
+            inner.sql, from.sql
+        );
+        columns.push(Column { name, kind: Type::Big });
+        (sql, columns)
+    }
+
+    fn derived(&mut self, depth: usize) -> (String, Vec<Column>) {
+        if depth == 0 {
+            return self.projection(0);
+        }
+        let (inner, columns) = self.query(depth - 1);
+        let alias = self.fresh("q");
+        let scope: Vec<Column> = columns.iter().map(|column| qualified(&alias, column)).collect();
+        let kinds = self.some_kinds(&scope, 3);
+        let (list, columns) = self.select_list(&scope, &kinds, 1);
+        let filter = self.filter(&scope);
+        (format!("SELECT {list} FROM ({inner}) {alias}{filter}"), columns)
+    }
+
+    fn common_table(&mut self, depth: usize) -> (String, Vec<Column>) {
+        if depth == 0 {
+            return self.grouping(0);
+        }
+        let (inner, columns) = self.query(depth - 1);
+        let (name, a, b) = (self.fresh("cte"), self.fresh("r"), self.fresh("r"));
+        let key = self.pick(&columns);
+        let scope: Vec<Column> =
+            [&a, &b].iter().flat_map(|alias| columns.iter().map(|column| qualified(alias, column))).collect();
+        let kinds = self.some_kinds(&scope, 3);
+        let (list, outer) = self.select_list(&scope, &kinds, 1);
+        let key = &key.name;
+        let sql =
+            format!("WITH {name} AS ({inner}) SELECT {list} FROM {name} {a} JOIN {name} {b} ON {a}.{key} = {b}.{key}");
+        (sql, outer)
+    }
+}
+
+fn qualified(alias: &str, column: &Column) -> Column {
+    let bare = super::unqualified(&column.name);
+    Column { name: format!("{alias}.{bare}"), kind: column.kind }
+}

@@ -1,0 +1,47 @@
+//! The randomized test of view = query in its short form, with a fresh seed: `TIDEMILL_EQUIVALENCE_MINUTES` (default 1.5) each for the
+//! plain form and for the one that also compares with PostgreSQL. `TIDEMILL_SEED` repeats one.
+
+use sql_tests::equivalence::{Options, run_checked};
+use sql_tests::oracle::Postgres;
+use sql_tests::process::require_binary;
+use std::time::Duration;
+
+fn options() -> Options {
+    require_binary().expect("the server binary");
+    let minutes: f64 = std::env::var("TIDEMILL_EQUIVALENCE_MINUTES").ok().and_then(|text| text.parse().ok()).unwrap_or(1.5);
+    let seed = std::env::var("TIDEMILL_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or_else(rand::random);
+    println!("seed {seed}");
+    Options {
+        seed,
+        steps: 10,
+        rounds: u64::MAX,
+        time: Duration::from_secs_f64(minutes * 60.0),
+        server_arguments: Vec::new(),
+        keep_going: false,
+        oracle: false,
+    }
+}
+
+#[test]
+fn every_view_equals_its_query() {
+    run_checked(&options()).expect("no difference");
+}
+
+#[test]
+fn every_view_equals_its_query_with_five_workers() {
+    let mut options = options();
+    options.time /= 3;
+    options.server_arguments = vec!["--workers".into(), "5".into()];
+    run_checked(&options).expect("no difference");
+}
+
+#[test]
+fn every_view_equals_postgres() {
+    if let Err(error) = Postgres::start() {
+        println!("skipped: every_view_equals_postgres: {error:#}");
+        return;
+    }
+    let mut options = options();
+    options.oracle = true;
+    run_checked(&options).expect("no difference");
+}
