@@ -30,3 +30,13 @@ impl SystemFunctions {
         self.current.store(Some(version));
     }
 }
+
+/// Whether a schema is one of the system's.
+pub fn is_system_schema(name: &str) -> bool {
+    matches!(name, "pg_catalog" | "information_schema")
+}
+
+/// A system relation by name.
+pub fn resolve(_version: &CatalogVersion, _schema: &str, _name: &str) -> Option<planner::catalog::Object> {
+    None
+}

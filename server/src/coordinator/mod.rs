@@ -4,13 +4,19 @@
 //! store, one published snapshot and one acknowledgement to its writers. Sessions hold a [`Coordinator`] handle;
 //! they read what is [`Published`] and write through a [`Transaction`].
 //!
-//! Reading order: [`transaction`] (what a session may do), `write` (a transaction's changes as one unit),
-//! `epoch` (the thread that opens, seals and completes epochs), `commit` (the thread that writes them),
-//! `locks` (who may change a table), `ddl` and `fill` (between two epochs), `recovery` (from the store to a
-//! running coordinator).
+//! Acknowledgement comes after publication, so a read that begins after an acknowledgement sees what was written, on
+//! any session.
+//!
+//! Reading order: [`transaction`] (what a session may do), [`dml`] (INSERT, UPDATE, DELETE), [`write`] (a transaction's
+//! changes as one unit), [`epoch`] (the thread that opens, seals and completes epochs), [`commit`] (the thread that
+//! writes them), [`locks`] (who may change a table), [`ddl`] and [`fill`] (between two epochs), [`recovery`] (from the
+//! store to a running coordinator).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use arc_swap::ArcSwap;
+use crossbeam_channel::Sender;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::execution::SendableRecordBatchStream;
@@ -18,13 +24,37 @@ use plan::SqlState;
 use planner::Planner;
 use runtime::state::{Snapshot, Store};
 use runtime::{Epoch, RuntimeConfig};
+use tokio::sync::{Semaphore, oneshot, watch};
 
 use crate::catalog::{CatalogVersion, SystemFunctions};
 use crate::error::ServerError;
+use crate::task;
 
+pub mod commit;
+pub mod ddl;
+pub mod dml;
+pub mod epoch;
+pub mod fill;
+pub mod locks;
+pub mod recovery;
+pub mod returning;
 pub mod transaction;
+pub mod write;
 
+pub use crate::error::Notice;
 pub use transaction::Transaction;
+
+use commit::{Answer, CommitJob, Committed};
+use ddl::DdlSet;
+use epoch::{Channels, Command, EpochLoop};
+use locks::{Held, Locks};
+use write::{ChunkCounters, WriteSet};
+
+/// Bytes of writes that may wait for an epoch or be in one: more make their sessions wait.
+const QUEUE_BYTES: usize = 256 << 20;
+
+/// The unit in which room in the queue is counted.
+const QUEUE_UNIT: usize = 1 << 10;
 
 /// The newest complete epoch, as reads see it.
 pub struct Published {
@@ -34,45 +64,6 @@ pub struct Published {
     pub snapshot: Arc<dyn Snapshot>,
     /// Its catalog.
     pub catalog: Arc<CatalogVersion>,
-}
-
-/// Something that a client is told besides the result.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Notice {
-    /// `NOTICE` or `WARNING`.
-    pub severity: &'static str,
-    /// Code.
-    pub sqlstate: SqlState,
-    /// One line.
-    pub message: String,
-    /// More about it.
-    pub detail: Option<String>,
-    /// What to do.
-    pub hint: Option<String>,
-}
-
-impl Notice {
-    /// A NOTICE with a message only.
-    pub fn notice(message: impl Into<String>) -> Self {
-        Notice {
-            severity: "NOTICE",
-            sqlstate: SqlState("00000"),
-            message: message.into(),
-            detail: None,
-            hint: None,
-        }
-    }
-
-    /// A WARNING with a message only.
-    pub fn warning(message: impl Into<String>) -> Self {
-        Notice {
-            severity: "WARNING",
-            sqlstate: SqlState::WARNING,
-            message: message.into(),
-            detail: None,
-            hint: None,
-        }
-    }
 }
 
 /// The rows of a query. Dropping `rows` cancels it.
@@ -103,29 +94,86 @@ pub struct DdlOutcome {
     pub notices: Vec<Notice>,
 }
 
+/// What the coordinator's threads and its handles share.
+pub struct Shared {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// The newest complete epoch.
+    pub published: ArcSwap<Published>,
+    /// Where the system functions find the catalog.
+    pub functions: SystemFunctions,
+    /// The newest complete epoch again, for those who wait for one.
+    pub epochs: watch::Sender<Epoch>,
+    /// An epoch cannot be written: new writes are refused.
+    pub stuck: AtomicBool,
+    /// The server is stopping.
+    pub stopping: AtomicBool,
+}
+
 /// Handle of the coordinator, shared by all sessions.
 pub struct Coordinator {
+    shared: Arc<Shared>,
     planner: Arc<Planner>,
+    commands: Sender<Command>,
+    /// Room in the queue of writes, in units of [`QUEUE_UNIT`] bytes.
+    room: Arc<Semaphore>,
+    locks: Arc<Locks>,
+    chunks: ChunkCounters,
+    /// One change of the catalog at a time.
+    ddl: tokio::sync::Mutex<()>,
 }
 
 impl Coordinator {
     /// Recovers what the store holds, and starts.
     pub fn start(
-        _store: Arc<dyn Store>,
-        _runtime: RuntimeConfig,
-        _planner: Arc<Planner>,
-        _functions: SystemFunctions,
+        store: Arc<dyn Store>,
+        runtime: RuntimeConfig,
+        planner: Arc<Planner>,
+        functions: SystemFunctions,
     ) -> Result<Arc<Coordinator>, ServerError> {
-        Err(ServerError::from(plan::PlanError::unsupported("the coordinator")))
+        let recovered = recovery::recover(&store, runtime, &planner)?;
+        functions.publish(recovered.catalog.clone());
+        let published = commit::publish_recovered(&store, recovered.catalog.clone());
+        let shared = Arc::new(Shared {
+            store,
+            published: ArcSwap::from_pointee(published),
+            functions,
+            epochs: watch::Sender::new(recovered.epoch),
+            stuck: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
+        });
+        let units = QUEUE_BYTES / QUEUE_UNIT;
+        // Every command holds at least one unit of room, so the channel never blocks a sender.
+        let (commands, command_receiver) = crossbeam_channel::bounded(units + 1);
+        let (jobs, job_receiver) = crossbeam_channel::bounded::<CommitJob>(4);
+        let (done_sender, done) = crossbeam_channel::bounded::<Committed>(4);
+        let committer = shared.clone();
+        spawn("committer", move || commit::run(&committer, &job_receiver, &done_sender))?;
+        let chunks = ChunkCounters::resume(recovered.chunks.iter().map(|(table, next)| (*table, *next)));
+        let epochs = EpochLoop::new(
+            shared.clone(),
+            recovered.runtime,
+            recovered.catalog,
+            recovered.epoch,
+            recovered.running,
+            recovered.chunks,
+        );
+        let channels = Channels { commands: command_receiver, results: recovered.results, jobs, done };
+        spawn("epochs", move || epochs.run(&channels))?;
+        Ok(Arc::new(Coordinator {
+            shared,
+            planner,
+            commands,
+            room: Arc::new(Semaphore::new(units)),
+            locks: Arc::new(Locks::default()),
+            chunks,
+            ddl: tokio::sync::Mutex::new(()),
+        }))
     }
 
     /// The newest complete epoch.
     pub fn published(&self) -> Arc<Published> {
-        Arc::new(Published {
-            epoch: 0,
-            snapshot: runtime::state::memory::MemoryStore::new().snapshot(),
-            catalog: Arc::new(CatalogVersion::default()),
-        })
+        self.shared.published.load_full()
     }
 
     /// The planner that all sessions share.
@@ -134,5 +182,70 @@ impl Coordinator {
     }
 
     /// Ends the epochs in flight and stops. Writes that arrive later are refused.
-    pub async fn stop(&self) {}
+    pub async fn stop(&self) {
+        self.shared.stopping.store(true, Ordering::SeqCst);
+        let (sender, stopped) = oneshot::channel();
+        if self.commands.send(Command::Stop(sender)).is_ok() {
+            let _ = stopped.await;
+        }
+    }
+
+    /// Hands a transaction's changes to the next epoch and waits until that is published. The locks are released then,
+    /// even if the session does not wait.
+    async fn write(&self, set: WriteSet, locks: Held) -> Result<(), ServerError> {
+        let room = set.bytes().div_ceil(QUEUE_UNIT).clamp(1, QUEUE_BYTES / QUEUE_UNIT);
+        self.submit(room, Some(locks), |answer| Command::Write(set, answer)).await
+    }
+
+    /// Hands a change of the catalog to an epoch of its own and waits until that is published.
+    async fn change_catalog(&self, set: DdlSet, locks: Held) -> Result<(), ServerError> {
+        self.submit(1, Some(locks), |answer| Command::Ddl(Box::new(set), answer)).await
+    }
+
+    /// Returns when a catalog is published that has given out the ids below `next_id`.
+    async fn registered(&self, next_id: u32) {
+        let mut epochs = self.shared.epochs.subscribe();
+        let there = |_: &Epoch| self.published().catalog.next_id() >= next_id;
+        // The sender lives in `shared`.
+        let _ = epochs.wait_for(there).await;
+    }
+
+    async fn submit(
+        &self,
+        room: usize,
+        locks: Option<Held>,
+        command: impl FnOnce(Answer) -> Command,
+    ) -> Result<(), ServerError> {
+        if self.shared.stuck.load(Ordering::SeqCst) {
+            return Err(commit::refused());
+        }
+        let room = u32::try_from(room).unwrap_or(u32::MAX);
+        let permit = self.room.clone().acquire_many_owned(room).await.map_err(|_| stopped())?;
+        let (sender, answered) = oneshot::channel();
+        let answer = Answer { sender, locks, permit: Some(permit) };
+        self.commands.send(command(answer)).map_err(|_| stopped())?;
+        answered.await.map_err(|_| stopped())?
+    }
+}
+
+/// Starts one of the coordinator's threads. If one panics nothing can be written any more: the process ends, and a
+/// restart goes on from the store.
+fn spawn(name: &'static str, body: impl FnOnce() + Send + 'static) -> Result<(), ServerError> {
+    let guarded = move || {
+        if let Err(panic) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)) {
+            tracing::error!(thread = name, "panicked: {}; the server ends", task::panic_text(panic.as_ref()));
+            std::process::exit(70);
+        }
+    };
+    task::spawn_thread(name, guarded)
+        .map(drop)
+        .map_err(|error| ServerError::internal(format!("cannot start the thread {name}: {error}")))
+}
+
+fn stopped() -> ServerError {
+    ServerError::new(SqlState::ADMIN_SHUTDOWN, "the server is stopping")
+}
+
+fn cancelled() -> ServerError {
+    ServerError::cancelled()
 }

@@ -1,16 +1,44 @@
 //! Reads: a bound query over one snapshot, run by DataFusion.
+//!
+//! A bound plan names relations without data. [`Sources`] says what stands behind the names: the snapshot of one
+//! published epoch, and a transaction's own changes on top. Running a query is: optimize, bind the scans to the
+//! sources, make the physical plan, stream.
+//!
+//! Reading order: this file (from a plan to rows), [`table`] (a relation at a snapshot), [`lookup`] (by key, without
+//! planning).
 
-use datafusion::execution::{SessionState, SessionStateBuilder};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::arrow::array::ArrayRef;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, DataFusionError};
+use datafusion::datasource::DefaultTableSource;
+use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::SessionConfig;
+use futures::TryStreamExt;
+use plan::{RelationId, RelationKind, RelationSource, SqlState};
+use planner::{Planner, SessionInfo};
+use runtime::state::relation::ScanOptions;
 
-use crate::catalog::SystemFunctions;
+use crate::catalog::entry::Status;
+use crate::catalog::{CatalogVersion, ObjectKind, SystemFunctions};
+use crate::coordinator::{Published, QueryRows};
+use crate::error::{Notice, ServerError};
+
+pub mod table;
+
+use table::{Overlay, SnapshotTable};
 
 /// The session that planning and ad-hoc execution share: DataFusion's functions, ours, and those of the system
 /// catalog; one partition, because a snapshot scan is one ordered stream.
 pub fn session_state(system: &SystemFunctions) -> SessionState {
     let config = SessionConfig::new().with_target_partitions(1).with_information_schema(false);
     let mut state = SessionStateBuilder::new().with_config(config).with_default_features().build();
-    use datafusion::execution::FunctionRegistry;
     for function in runtime::functions::scalar().into_iter().chain(system.scalar()) {
         if let Err(error) = state.register_udf(function) {
             tracing::error!(%error, "a function is not registered");
@@ -22,4 +50,183 @@ pub fn session_state(system: &SystemFunctions) -> SessionState {
         }
     }
     state
+}
+
+/// What stands behind the relations of a plan.
+#[derive(Clone)]
+pub struct Sources {
+    /// The epoch that is read.
+    pub published: Arc<Published>,
+    /// A transaction's own changes.
+    pub overlays: HashMap<RelationId, Arc<Overlay>>,
+}
+
+impl Sources {
+    /// A published epoch.
+    pub fn new(published: Arc<Published>) -> Sources {
+        Sources { published, overlays: HashMap::new() }
+    }
+
+    fn catalog(&self) -> &CatalogVersion {
+        &self.published.catalog
+    }
+}
+
+/// Runs a bound query.
+pub async fn query(
+    planner: &Planner,
+    sources: &Sources,
+    plan: &LogicalPlan,
+    session: &SessionInfo,
+) -> Result<QueryRows, ServerError> {
+    let plan = if sources.overlays.is_empty() { plan.clone() } else { unfold_views(planner, sources, plan.clone())? };
+    let mut warnings = Vec::new();
+    check_relations(sources, &plan, &mut warnings)?;
+    let plan = planner.optimize(plan, runtime::clock::now_micros())?;
+    let plan = bind_sources(sources, plan)?;
+    let state = statement_state(planner, session);
+    let physical = state.query_planner().create_physical_plan(&plan, &state).await?;
+    let schema = physical.schema();
+    let rows = execute_stream(physical, state.task_ctx())?;
+    Ok(QueryRows { schema, rows, warnings })
+}
+
+/// Runs a bound query to its end.
+pub async fn collect(
+    planner: &Planner,
+    sources: &Sources,
+    plan: &LogicalPlan,
+    session: &SessionInfo,
+) -> Result<Vec<RecordBatch>, ServerError> {
+    let rows = query(planner, sources, plan, session).await?;
+    Ok(rows.rows.try_collect().await?)
+}
+
+/// DataFusion's session for one statement: its time zone and its time.
+pub fn statement_state(planner: &Planner, session: &SessionInfo) -> SessionState {
+    let mut state = planner.session_state().clone();
+    state.config_mut().options_mut().execution.time_zone = Some(session.time_zone.clone());
+    state
+}
+
+/// Checks that every relation of a plan is still there and can be read; collects warnings of views with failed rows.
+fn check_relations(sources: &Sources, plan: &LogicalPlan, warnings: &mut Vec<Notice>) -> Result<(), ServerError> {
+    let mut failure = None;
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node
+            && let Some(source) = RelationSource::of(scan.source.as_ref())
+            && let Err(error) = check_relation(sources, source, warnings)
+        {
+            failure = Some(error);
+            return Ok(datafusion::common::tree_node::TreeNodeRecursion::Stop);
+        }
+        Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)
+    })?;
+    failure.map_or(Ok(()), Err)
+}
+
+fn check_relation(sources: &Sources, source: &RelationSource, warnings: &mut Vec<Notice>) -> Result<(), ServerError> {
+    let relation = &source.relation;
+    let object = sources.catalog().owner(relation.id).ok_or_else(|| {
+        ServerError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{}\" does not exist", relation.name))
+    })?;
+    let ObjectKind::MaterializedView { errors, status, .. } = &object.kind else { return Ok(()) };
+    if relation.kind != RelationKind::MaterializedView {
+        return Ok(());
+    }
+    if let Status::Failed(reason) = status {
+        return Err(ServerError::new(
+            SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!("materialized view \"{}\" has failed and is not up to date", relation.name),
+        )
+        .with_detail(reason.clone())
+        .with_hint("Drop it and create it again."));
+    }
+    let options = ScanOptions { batch_rows: 1, ..ScanOptions::default() };
+    if errors.storage.scan(sources.published.snapshot.clone(), options).next().transpose()?.is_some() {
+        let message = format!("some rows of materialized view \"{}\" could not be computed", relation.name);
+        let warning = Notice::warning(SqlState::WARNING, message)
+            .with_hint(format!("SELECT * FROM \"{}\" shows them.", errors.relation.name));
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+    Ok(())
+}
+
+/// Replaces materialized views by their definitions, as far as they depend on tables that the transaction changed.
+fn unfold_views(planner: &Planner, sources: &Sources, plan: LogicalPlan) -> Result<LogicalPlan, ServerError> {
+    let changed = sources.overlays.keys().map(|relation| relation.0).collect();
+    let stale: Vec<u32> = sources.catalog().dependents(&changed).iter().map(|object| object.id).collect();
+    if stale.is_empty() {
+        return Ok(plan);
+    }
+    let unfolded = plan.transform_up_with_subqueries(|node| {
+        let LogicalPlan::TableScan(scan) = &node else { return Ok(Transformed::no(node)) };
+        let Some(source) = RelationSource::of(scan.source.as_ref()) else { return Ok(Transformed::no(node)) };
+        let Some(object) = sources.catalog().owner(source.relation.id) else { return Ok(Transformed::no(node)) };
+        let ObjectKind::MaterializedView { info, .. } = &object.kind else { return Ok(Transformed::no(node)) };
+        if source.relation.kind != RelationKind::MaterializedView || !stale.contains(&object.id) {
+            return Ok(Transformed::no(node));
+        }
+        let definition = planner
+            .plan_view(info, sources.catalog())
+            .map_err(|error| DataFusionError::External(Box::new(error)))
+            .and_then(|plan| {
+                unfold_views(planner, sources, plan).map_err(|error| DataFusionError::External(Box::new(error)))
+            })?;
+        let mut builder = LogicalPlanBuilder::from(definition).alias(scan.table_name.clone())?;
+        if let Some(projection) = &scan.projection {
+            builder = builder.select(projection.iter().copied())?;
+        }
+        for filter in &scan.filters {
+            builder = builder.filter(filter.clone())?;
+        }
+        Ok(Transformed::yes(builder.build()?))
+    })?;
+    Ok(unfolded.data)
+}
+
+/// Puts the snapshot's data behind every scan.
+fn bind_sources(sources: &Sources, plan: LogicalPlan) -> Result<LogicalPlan, ServerError> {
+    let bound = plan.transform_up_with_subqueries(|node| {
+        let LogicalPlan::TableScan(mut scan) = node else { return Ok(Transformed::no(node)) };
+        let Some(source) = RelationSource::of(scan.source.as_ref()) else {
+            return Ok(Transformed::no(LogicalPlan::TableScan(scan)));
+        };
+        let Some(stored) = sources.catalog().stored(source.relation.id) else {
+            let message = format!("relation \"{}\" does not exist", source.relation.name);
+            let error = ServerError::new(SqlState::UNDEFINED_TABLE, message);
+            return Err(DataFusionError::External(Box::new(error)));
+        };
+        let overlay = sources.overlays.get(&source.relation.id).cloned();
+        let snapshot = sources.published.snapshot.clone();
+        let schema = datafusion::logical_expr::TableSource::schema(source);
+        let table = SnapshotTable::new(stored.clone(), snapshot, overlay, source.with_rowid, schema);
+        scan.source = Arc::new(DefaultTableSource::new(Arc::new(table)));
+        Ok(Transformed::yes(LogicalPlan::TableScan(scan)))
+    })?;
+    Ok(bound.data)
+}
+
+/// Evaluates expressions over the rows of a batch.
+pub fn evaluate(
+    state: &SessionState,
+    expressions: &[Expr],
+    input: &DFSchema,
+    batch: &RecordBatch,
+    schema: &SchemaRef,
+) -> Result<RecordBatch, ServerError> {
+    let mut columns: Vec<ArrayRef> = Vec::with_capacity(expressions.len());
+    for (expression, field) in expressions.iter().zip(schema.fields()) {
+        let physical = state.create_physical_expr(expression.clone(), input)?;
+        let column = physical.evaluate(batch)?.into_array(batch.num_rows())?;
+        columns.push(if column.data_type() == field.data_type() {
+            column
+        } else {
+            datafusion::arrow::compute::cast(&column, field.data_type())?
+        });
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(schema.clone(), columns, &options)?)
 }
