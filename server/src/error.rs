@@ -208,7 +208,9 @@ fn from_datafusion(error: &DataFusionError) -> ServerError {
         DataFusionError::ResourcesExhausted(what) => {
             ServerError::new(SqlState::OUT_OF_MEMORY, "out of memory").with_detail(first_line(what))
         }
-        DataFusionError::ParquetError(_) | DataFusionError::ObjectStore(_) => ServerError::internal("x"),
+        DataFusionError::ParquetError(_) | DataFusionError::ObjectStore(_) => {
+            ServerError::internal(first_line(&error.to_string()))
+        }
         DataFusionError::IoError(error) => ServerError::new(SqlState::IO_ERROR, error.to_string()),
         DataFusionError::ExecutionJoin(error) => ServerError::internal(error),
         DataFusionError::Internal(what) | DataFusionError::Substrait(what) | DataFusionError::Ffi(what) => {

@@ -26,6 +26,7 @@ use planner::{Planner, SessionInfo};
 use runtime::state::relation::ScanOptions;
 
 use crate::catalog::entry::Status;
+use crate::catalog::system::functions::SessionFacts;
 use crate::catalog::{CatalogVersion, ObjectKind, SystemFunctions};
 use crate::coordinator::{Published, QueryRows};
 use crate::error::{Notice, ServerError};
@@ -105,7 +106,9 @@ pub async fn collect(
 /// DataFusion's session for one statement: its time zone and its time.
 pub fn statement_state(planner: &Planner, session: &SessionInfo) -> SessionState {
     let mut state = planner.session_state().clone();
-    state.config_mut().options_mut().execution.time_zone = Some(session.time_zone.clone());
+    let options = state.config_mut().options_mut();
+    options.execution.time_zone = Some(session.time_zone.clone());
+    options.extensions.insert(SessionFacts(session.clone()));
     state
 }
 
