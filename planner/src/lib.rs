@@ -8,6 +8,8 @@
 
 pub mod bind;
 pub mod catalog;
+mod lowering;
+mod optimize;
 pub mod parse;
 pub mod statement;
 pub mod windows;
