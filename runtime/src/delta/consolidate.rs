@@ -27,7 +27,7 @@ pub fn consolidate(delta: Delta) -> Result<Delta> {
     let codec = RowCodec::new(&delta.schema())?;
     let encoded = codec.encode(delta.batch())?;
     let groups = group(delta.len(), |row| encoded.row(row));
-    let mut sums = vec![0i64; groups.first_rows.len()];
+    let mut sums = vec![0i64; groups.len()];
     for (row, group) in groups.of_row.iter().enumerate() {
         sums[*group as usize] += weights.value(row);
     }
@@ -80,11 +80,44 @@ pub struct Groups {
     pub of_row: Vec<u32>,
     /// The first row of each group.
     pub first_rows: Vec<u32>,
+    /// The hash of each group's bytes, from which [`super::key::partition_of_hash`] tells the partition.
+    pub hashes: Vec<u64>,
+}
+
+impl Groups {
+    /// How many groups.
+    pub fn len(&self) -> usize {
+        self.first_rows.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.first_rows.is_empty()
+    }
+
+    /// The rows of each group: those of group g are `rows[starts[g]..starts[g + 1]]`.
+    pub fn members(&self) -> (Vec<u32>, Vec<u32>) {
+        let mut starts = vec![0u32; self.len() + 1];
+        for group in &self.of_row {
+            starts[*group as usize + 1] += 1;
+        }
+        for group in 0..self.len() {
+            starts[group + 1] += starts[group];
+        }
+        let mut next = starts.clone();
+        let mut rows = vec![0u32; self.of_row.len()];
+        for (row, group) in self.of_row.iter().enumerate() {
+            let position = &mut next[*group as usize];
+            rows[*position as usize] = row as u32;
+            *position += 1;
+        }
+        (starts, rows)
+    }
 }
 
 /// Groups rows whose bytes are equal.
 pub fn group<'a>(rows: usize, bytes: impl Fn(usize) -> &'a [u8]) -> Groups {
-    let mut groups = Groups { of_row: Vec::with_capacity(rows), first_rows: Vec::new() };
+    let mut groups = Groups { of_row: Vec::with_capacity(rows), ..Groups::default() };
     // Holds (hash, group): comparing hashes first avoids most comparisons of bytes, and makes growing cheap.
     let mut table: HashTable<(u64, u32)> = HashTable::new();
     for row in 0..rows {
@@ -100,6 +133,7 @@ pub fn group<'a>(rows: usize, bytes: impl Fn(usize) -> &'a [u8]) -> Groups {
                 let group = groups.first_rows.len() as u32;
                 table.insert_unique(hash, (hash, group), |(hash, _)| *hash);
                 groups.first_rows.push(row as u32);
+                groups.hashes.push(hash);
                 group
             }
         };

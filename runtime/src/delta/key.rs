@@ -25,8 +25,13 @@ pub const PARTITIONS: u16 = 1024;
 
 /// The partition of a key.
 pub fn partition_of(key: &[u8]) -> u16 {
+    partition_of_hash(xxh3_64(key))
+}
+
+/// The partition of a key whose hash is known.
+pub fn partition_of_hash(hash: u64) -> u16 {
     // The remainder is below 1024, so it fits.
-    (xxh3_64(key) % u64::from(PARTITIONS)) as u16
+    (hash % u64::from(PARTITIONS)) as u16
 }
 
 /// Encodes key columns of fixed types.

@@ -101,6 +101,22 @@ impl BoundExprs {
         Ok(bound)
     }
 
+    /// All columns of a schema, as they are.
+    pub fn of_columns(schema: &SchemaRef) -> Self {
+        let mut bound = BoundExprs { expressions: Vec::new(), texts: Vec::new() };
+        for (position, field) in schema.fields().iter().enumerate() {
+            bound.expressions.push(Arc::new(Column::new(field.name(), position)));
+            bound.texts.push(field.name().clone());
+        }
+        bound
+    }
+
+    /// Appends one of another list's expressions over the same input.
+    pub fn push_from(&mut self, other: &BoundExprs, index: usize) {
+        self.expressions.push(other.expressions[index].clone());
+        self.texts.push(other.texts[index].clone());
+    }
+
     /// How many expressions.
     pub fn len(&self) -> usize {
         self.expressions.len()

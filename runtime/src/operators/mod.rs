@@ -11,14 +11,24 @@
 //!   comes from `close`. Stateless operators emit from `absorb` at once and need not consolidate.
 
 pub mod aggregate;
+pub mod distinct;
+pub mod filter;
+#[cfg(test)]
+pub mod harness;
+pub mod join;
 pub mod materialize;
+pub mod project;
 pub mod recompute;
+pub mod sort;
+pub mod union;
+pub mod unnest;
+pub mod values;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
-use plan::{Lower, Spec};
+use plan::{Lower, PlanError, Spec};
 
 use crate::Epoch;
 use crate::delta::Delta;
@@ -96,10 +106,33 @@ pub trait OperatorDef: Lower {
     fn build(&self, spec: &dyn Spec, context: BuildContext) -> Result<Box<dyn Operator>>;
 }
 
+/// The spec as its operator's own type.
+pub(crate) fn spec_of<T: Spec>(spec: &dyn Spec) -> Result<&T> {
+    spec.as_any().downcast_ref().ok_or_else(|| {
+        PlanError::internal(format!("operator {} was given to another definition", spec.name())).into()
+    })
+}
+
+/// The state tables of an operator, as many as its spec says.
+pub(crate) fn state_tables<const N: usize>(tables: Vec<StateTable>) -> Result<[StateTable; N]> {
+    let count = tables.len();
+    tables
+        .try_into()
+        .map_err(|_| PlanError::internal(format!("{count} state tables for an operator with {N}")).into())
+}
+
 /// All operators, from specific to general: the first that recognises a plan takes it.
 pub fn definitions() -> Vec<Arc<dyn OperatorDef>> {
     vec![
+        Arc::new(values::ValuesDefinition),
+        Arc::new(sort::SortDefinition),
+        Arc::new(project::ProjectDefinition),
+        Arc::new(filter::FilterDefinition),
+        Arc::new(union::UnionDefinition),
+        Arc::new(unnest::UnnestDefinition),
+        Arc::new(distinct::DistinctDefinition),
         Arc::new(aggregate::AggregateDefinition),
+        Arc::new(join::JoinDefinition),
         // Last, since it takes everything.
         Arc::new(recompute::RecomputeDefinition),
     ]
