@@ -28,7 +28,7 @@ mod import;
 mod operator;
 mod runtime;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod worker;
 
 use std::sync::Arc;

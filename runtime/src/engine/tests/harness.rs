@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use crossbeam_channel::Receiver;
+use datafusion::arrow::datatypes::SchemaRef;
 use plan::{Dataflow, Layout, Relation, RelationId, RelationKind};
 
 use super::operators::definitions;
@@ -26,19 +27,19 @@ fn ids(number: u32) -> RelationId {
 
 /// A relation to read, and the column to count it by.
 #[derive(Debug, Clone)]
-pub(super) struct Source {
-    pub(super) relation: Arc<Relation>,
-    pub(super) column: usize,
+pub(crate) struct Source {
+    pub(crate) relation: Arc<Relation>,
+    pub(crate) column: usize,
 }
 
 impl Source {
     /// Its identity.
-    pub(super) fn id(&self) -> RelationId {
+    pub(crate) fn id(&self) -> RelationId {
         self.relation.id
     }
 
     /// To be counted by the second column.
-    pub(super) fn with_columns_swapped(&self) -> Source {
+    pub(crate) fn with_columns_swapped(&self) -> Source {
         Source { relation: self.relation.clone(), column: 1 }
     }
 }
@@ -47,7 +48,7 @@ impl Source {
 type Rows = BTreeMap<String, i64>;
 
 /// A runtime over a store in memory.
-pub(super) struct World {
+pub(crate) struct World {
     workers: usize,
     runtime: Option<Runtime>,
     results: Receiver<EpochResult>,
@@ -64,11 +65,12 @@ pub(super) struct World {
 
 fn start(workers: usize, store: &Arc<MemoryStore>) -> (Runtime, Receiver<EpochResult>) {
     let config = RuntimeConfig { workers, cache_bytes: 1 << 20 };
-    Runtime::start(config, store.clone(), definitions()).unwrap()
+    let definitions = definitions().into_iter().chain(crate::operators::definitions()).collect();
+    Runtime::start(config, store.clone(), definitions).unwrap()
 }
 
 impl World {
-    pub(super) fn new(workers: usize) -> World {
+    pub(crate) fn new(workers: usize) -> World {
         let store = MemoryStore::new();
         let (runtime, results) = start(workers, &store);
         World {
@@ -89,7 +91,7 @@ impl World {
         self.runtime.as_ref().unwrap()
     }
 
-    fn add_relation(&mut self, name: &str, kind: RelationKind, columns: Arc<datafusion::arrow::datatypes::Schema>, layout: Layout) -> Arc<Relation> {
+    fn add_relation(&mut self, name: &str, kind: RelationKind, columns: SchemaRef, layout: Layout) -> Arc<Relation> {
         let relation = Arc::new(Relation {
             id: ids(self.relations.len() as u32),
             name: name.to_owned(),
@@ -104,13 +106,13 @@ impl World {
     }
 
     /// A new table, stored as a multiset.
-    pub(super) fn table(&mut self, name: &str, columns: &str) -> Source {
+    pub(crate) fn table(&mut self, name: &str, columns: &str) -> Source {
         let relation = self.add_relation(name, RelationKind::Table, schema(columns), Layout::Multiset);
         Source { relation, column: 0 }
     }
 
     /// What a view fills, to be read by another one.
-    pub(super) fn relation(&self, view: RelationId) -> Source {
+    pub(crate) fn relation(&self, view: RelationId) -> Source {
         Source { relation: self.relations[&view].clone(), column: 0 }
     }
 
@@ -136,26 +138,26 @@ impl World {
     }
 
     /// A view that sees all changes from now on.
-    pub(super) fn view(&mut self, name: &str, plan: Dataflow, _reads: &[RelationId]) -> RelationId {
+    pub(crate) fn view(&mut self, name: &str, plan: Dataflow, _reads: &[RelationId]) -> RelationId {
         let layout = plan.output_layout();
         let description = self.describe(name, plan, layout);
         self.create(description, FillPosition::End).unwrap()
     }
 
     /// A view stored by key.
-    pub(super) fn keyed_view(&mut self, name: &str, plan: Dataflow, key: &[usize]) -> RelationId {
+    pub(crate) fn keyed_view(&mut self, name: &str, plan: Dataflow, key: &[usize]) -> RelationId {
         let description = self.describe(name, plan, Layout::Keyed(key.to_vec()));
         self.create(description, FillPosition::End).unwrap()
     }
 
     /// A view that nothing reaches yet.
-    pub(super) fn unfilled_view(&mut self, name: &str, plan: Dataflow) -> RelationId {
+    pub(crate) fn unfilled_view(&mut self, name: &str, plan: Dataflow) -> RelationId {
         let layout = plan.output_layout();
         let description = self.describe(name, plan, layout);
         self.create(description, FillPosition::Start).unwrap()
     }
 
-    pub(super) fn try_view(&mut self, name: &str, plan: Dataflow) -> Result<RelationId> {
+    pub(crate) fn try_view(&mut self, name: &str, plan: Dataflow) -> Result<RelationId> {
         let description = self.describe(name, plan, Layout::Multiset);
         self.create(description, FillPosition::End)
     }
@@ -170,19 +172,19 @@ impl World {
         Ok(id)
     }
 
-    pub(super) fn drop_view(&mut self, view: RelationId) {
+    pub(crate) fn drop_view(&mut self, view: RelationId) {
         self.runtime().drop_dataflow(view).unwrap();
     }
 
     /// Creates a dropped view again; its state is new.
-    pub(super) fn recreate(&mut self, view: RelationId) {
+    pub(crate) fn recreate(&mut self, view: RelationId) {
         let position = self.dataflows.iter().position(|description| description.output.id == view).unwrap();
         let description = self.dataflows.remove(position);
         self.create(description, FillPosition::Start).unwrap();
     }
 
     /// Feeds and seals an epoch.
-    pub(super) fn send(&mut self, changes: &[(&Source, &str)]) {
+    pub(crate) fn send(&mut self, changes: &[(&Source, &str)]) {
         self.sealed += 1;
         for (table, text) in changes {
             let delta = delta(&table.relation.schema, text);
@@ -194,7 +196,7 @@ impl World {
     }
 
     /// Takes the result of the next epoch and commits it.
-    pub(super) fn receive(&mut self) -> EpochResult {
+    pub(crate) fn receive(&mut self) -> EpochResult {
         let result = self.results.recv_timeout(std::time::Duration::from_secs(20)).unwrap();
         let mut writes = result.writes.clone();
         for (relation, delta) in self.fed.remove(&result.epoch).unwrap_or_default() {
@@ -223,15 +225,25 @@ impl World {
     }
 
     /// One epoch from feeding to committing.
-    pub(super) fn epoch(&mut self, changes: &[(&Source, &str)]) -> EpochResult {
+    pub(crate) fn epoch(&mut self, changes: &[(&Source, &str)]) -> EpochResult {
         self.send(changes);
         let result = self.receive();
         assert_eq!(result.epoch, self.sealed);
         result
     }
 
+    /// The failed rows of a view as text, one a line.
+    pub(crate) fn errors(&self, view: RelationId) -> String {
+        self.rows(RelationId(view.0 + 2))
+    }
+
+    /// The relations that exist.
+    pub(crate) fn relations(&self) -> impl Iterator<Item = &Arc<Relation>> {
+        self.relations.values()
+    }
+
     /// The rows of a relation as text, one a line, in order.
-    pub(super) fn rows(&self, relation: RelationId) -> String {
+    pub(crate) fn rows(&self, relation: RelationId) -> String {
         let rows = self.rows.get(&relation).cloned().unwrap_or_default();
         let mut lines = Vec::new();
         for (row, count) in rows {
@@ -242,7 +254,7 @@ impl World {
     }
 
     /// What is stored of every view is the sum of its changes.
-    pub(super) fn check_stored(&self) {
+    pub(crate) fn check_stored(&self) {
         for description in &self.dataflows {
             for relation in [&description.output, &description.errors] {
                 let mut stored = Rows::new();
@@ -256,14 +268,14 @@ impl World {
     }
 
     /// The first rows of a table and the position after them.
-    pub(super) fn scan(&self, table: &Source, rows: usize) -> (Vec<Delta>, Bytes) {
+    pub(crate) fn scan(&self, table: &Source, rows: usize) -> (Vec<Delta>, Bytes) {
         self.scanned.set(None);
         let (deltas, position) = self.scan_after(table, rows);
         (deltas, position.unwrap())
     }
 
     /// The next rows of a table and the position after them.
-    pub(super) fn scan_after(&self, table: &Source, rows: usize) -> (Vec<Delta>, Option<Bytes>) {
+    pub(crate) fn scan_after(&self, table: &Source, rows: usize) -> (Vec<Delta>, Option<Bytes>) {
         let storage = RelationStorage::new(table.relation.clone()).unwrap();
         let after = self.scanned.take();
         let options = ScanOptions { after, batch_rows: 1, ..ScanOptions::default() };
@@ -279,7 +291,7 @@ impl World {
     }
 
     /// The rows of a table in the order of the store, as text without weights.
-    pub(super) fn keys_in_store_order(&self, table: &Source) -> Vec<String> {
+    pub(crate) fn keys_in_store_order(&self, table: &Source) -> Vec<String> {
         let scanned = self.scanned.take();
         let (deltas, _) = self.scan_after(table, usize::MAX);
         self.scanned.set(scanned);
@@ -287,7 +299,7 @@ impl World {
     }
 
     /// Hands over what the fill has read, for the next epoch.
-    pub(super) fn fill(&mut self, view: RelationId, table: &Source, rows: &[Delta], position: FillPosition) {
+    pub(crate) fn fill(&mut self, view: RelationId, table: &Source, rows: &[Delta], position: FillPosition) {
         for delta in rows {
             self.runtime().fill(self.sealed + 1, view, table.id(), delta.clone()).unwrap();
         }
@@ -295,7 +307,7 @@ impl World {
     }
 
     /// Stops the workers and starts them again over what is stored.
-    pub(super) fn restart(&mut self) {
+    pub(crate) fn restart(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.stop();
         }
