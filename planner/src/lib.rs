@@ -8,10 +8,12 @@
 
 pub mod bind;
 pub mod catalog;
+pub mod explain;
 mod lowering;
 mod optimize;
 pub mod parse;
 pub mod statement;
+mod volatile;
 pub mod windows;
 
 use std::sync::Arc;

@@ -1,13 +1,223 @@
-//! Which of DataFusion's rules run. For now: all, as DataFusion orders them.
+//! Which of DataFusion's rules run, in which order, and which are off.
+//!
+//! Before any rule, [`deterministic_order`] makes results that depend on the order of equal rows independent of it, so
+//! that an ad-hoc query and a view over the same rows break ties the same way.
 
-use datafusion::logical_expr::LogicalPlan;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::alias::AliasGenerator;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, Result as DataFusionResult};
+use datafusion::error::DataFusionError;
+use datafusion::execution::{FunctionRegistry, SessionState};
+use datafusion::logical_expr::expr::{Sort as SortExpr, WindowFunctionDefinition};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{Expr, LogicalPlan, Sort, Window, WindowFrameUnits};
+use datafusion::optimizer::{Optimizer, OptimizerConfig};
 use plan::PlanError;
 
 use crate::Planner;
 
+/// Rules of DataFusion that are off for dataflows, with the reason.
+const OFF_IN_DATAFLOWS: &[&str] = &[
+    // Count distinct is kept incrementally by the aggregate itself; two aggregates would keep twice the state.
+    "single_distinct_aggregation_to_group_by",
+    // Joins of ours skip NULL keys anyway.
+    "filter_null_join_keys",
+];
+
+/// DataFusion's session as a rule sees it. The time is that of the statement, or none where now() must not be folded.
+struct RuleContext<'a> {
+    session: &'a SessionState,
+    options: Arc<ConfigOptions>,
+    aliases: Arc<AliasGenerator>,
+    now_micros: Option<i64>,
+}
+
+impl OptimizerConfig for RuleContext<'_> {
+    fn query_execution_start_time(&self) -> Option<chrono::DateTime<chrono::Utc>> {
+        self.now_micros.and_then(chrono::DateTime::from_timestamp_micros)
+    }
+
+    fn alias_generator(&self) -> &Arc<AliasGenerator> {
+        &self.aliases
+    }
+
+    fn options(&self) -> Arc<ConfigOptions> {
+        Arc::clone(&self.options)
+    }
+
+    fn function_registry(&self) -> Option<&dyn FunctionRegistry> {
+        Some(self.session)
+    }
+}
+
 impl Planner {
-    /// Optimizes a bound plan for execution as an ad-hoc query at a time in microseconds since 1970.
-    pub fn optimize(&self, plan: LogicalPlan, _now_micros: i64) -> Result<LogicalPlan, PlanError> {
-        self.session_state().optimize(&plan).map_err(PlanError::internal)
+    /// Optimizes a bound plan for execution as an ad-hoc query. `now_micros` is the statement's time in microseconds since
+    /// 1970, to which now() is folded.
+    pub fn optimize(&self, plan: LogicalPlan, now_micros: i64) -> Result<LogicalPlan, PlanError> {
+        let session = self.session_state();
+        self.run_rules(plan, Some(now_micros), session.optimizer())
+    }
+
+    /// Optimizes a bound plan for a dataflow. now() is never folded.
+    pub(crate) fn optimize_for_dataflow(&self, plan: LogicalPlan) -> Result<LogicalPlan, PlanError> {
+        let rules = self.session_state().optimizers().iter();
+        let kept = rules.filter(|rule| !OFF_IN_DATAFLOWS.contains(&rule.name())).cloned().collect();
+        self.run_rules(plan, None, &Optimizer::with_rules(kept))
+    }
+
+    fn run_rules(
+        &self,
+        plan: LogicalPlan,
+        now_micros: Option<i64>,
+        optimizer: &Optimizer,
+    ) -> Result<LogicalPlan, PlanError> {
+        let session = self.session_state();
+        let options = session.config_options();
+        let context = RuleContext {
+            session,
+            options: Arc::clone(options),
+            aliases: Arc::new(AliasGenerator::new()),
+            now_micros,
+        };
+        deterministic_order(plan, now_micros.is_none())
+            .and_then(|plan| session.analyzer().execute_and_check(plan, options, |_, _| {}))
+            .and_then(|plan| optimizer.optimize(plan, &context, |_, _| {}))
+            .map_err(from_datafusion)
+    }
+}
+
+/// Makes what depends on the order of rows depend on their values alone:
+/// - a sort under a limit is continued by all other columns;
+/// - a window function that numbers or reaches rows (row_number, ntile, lag, lead, frames in ROWS) is likewise ordered
+///   by all columns after its own order;
+/// - in a view, a limit without a sort gets one over all columns.
+///
+/// Rows that are still equal are equal in every column, so it cannot be seen which of them was taken.
+fn deterministic_order(plan: LogicalPlan, in_view: bool) -> DataFusionResult<LogicalPlan> {
+    plan.transform_down_with_subqueries(|node| match node {
+        LogicalPlan::Limit(mut limit) => {
+            let (input, changed) = match order_below_limit(&limit.input)? {
+                Some(input) => (Arc::new(input), true),
+                None if in_view && !has_sort(&limit.input) => {
+                    let expr = continued_order(&[], &limit.input);
+                    let sort = Sort { expr, input: Arc::clone(&limit.input), fetch: None };
+                    (Arc::new(LogicalPlan::Sort(sort)), true)
+                }
+                None => (Arc::clone(&limit.input), false),
+            };
+            limit.input = input;
+            let node = LogicalPlan::Limit(limit);
+            Ok(if changed { Transformed::yes(node) } else { Transformed::no(node) })
+        }
+        LogicalPlan::Window(window) => continue_window_order(window),
+        other => Ok(Transformed::no(other)),
+    })
+    .map(|transformed| transformed.data)
+}
+
+/// Whether the rows under a limit are sorted, possibly below projections.
+fn has_sort(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Sort(_) => true,
+        LogicalPlan::Projection(projection) => has_sort(&projection.input),
+        LogicalPlan::SubqueryAlias(alias) => has_sort(&alias.input),
+        _ => false,
+    }
+}
+
+/// The plan under a limit with its sort continued by all columns, or none if there is no sort or nothing to add.
+fn order_below_limit(plan: &LogicalPlan) -> DataFusionResult<Option<LogicalPlan>> {
+    match plan {
+        LogicalPlan::Sort(sort) => {
+            let expr = continued_order(&sort.expr, &sort.input);
+            if expr.len() == sort.expr.len() {
+                return Ok(None);
+            }
+            Ok(Some(LogicalPlan::Sort(Sort { expr, input: Arc::clone(&sort.input), fetch: sort.fetch })))
+        }
+        LogicalPlan::Projection(projection) => match order_below_limit(&projection.input)? {
+            Some(input) => Ok(Some(plan.with_new_exprs(projection.expr.clone(), vec![input])?)),
+            None => Ok(None),
+        },
+        LogicalPlan::SubqueryAlias(alias) => match order_below_limit(&alias.input)? {
+            Some(input) => Ok(Some(plan.with_new_exprs(Vec::new(), vec![input])?)),
+            None => Ok(None),
+        },
+        _ => Ok(None),
+    }
+}
+
+/// An order, continued by all columns of the input that are not in it.
+fn continued_order(order: &[SortExpr], input: &LogicalPlan) -> Vec<SortExpr> {
+    let present: HashSet<Column> = order
+        .iter()
+        .filter_map(|sort| match &sort.expr {
+            Expr::Column(column) => Some(column.clone()),
+            _ => None,
+        })
+        .collect();
+    let rest = input
+        .schema()
+        .columns()
+        .into_iter()
+        .filter(|column| !present.contains(column))
+        .map(|column| SortExpr::new(Expr::Column(column), true, false));
+    order.iter().cloned().chain(rest).collect()
+}
+
+/// Continues the order of those window functions whose result depends on the order of equal rows.
+fn continue_window_order(window: Window) -> DataFusionResult<Transformed<LogicalPlan>> {
+    let names = NamePreserver::new_for_projection();
+    let input = Arc::clone(&window.input);
+    let mut changed = false;
+    let mut expressions = Vec::with_capacity(window.window_expr.len());
+    for expression in &window.window_expr {
+        let name = names.save(expression);
+        let transformed = expression.clone().transform_down(|node| match node {
+            Expr::WindowFunction(mut function) if depends_on_row_order(&function) => {
+                let order = continued_order(&function.params.order_by, &input);
+                let longer = order.len() > function.params.order_by.len();
+                function.params.order_by = order;
+                let node = Expr::WindowFunction(function);
+                Ok(if longer { Transformed::yes(node) } else { Transformed::no(node) })
+            }
+            other => Ok(Transformed::no(other)),
+        })?;
+        changed |= transformed.transformed;
+        expressions.push(name.restore(transformed.data));
+    }
+    if !changed {
+        return Ok(Transformed::no(LogicalPlan::Window(window)));
+    }
+    // The schema stays: every expression keeps its name.
+    Ok(Transformed::yes(LogicalPlan::Window(Window { window_expr: expressions, input, schema: window.schema })))
+}
+
+fn depends_on_row_order(function: &datafusion::logical_expr::expr::WindowFunction) -> bool {
+    let numbers_rows = match &function.fun {
+        WindowFunctionDefinition::WindowUDF(udf) => {
+            matches!(udf.name(), "row_number" | "ntile" | "lag" | "lead")
+        }
+        WindowFunctionDefinition::AggregateUDF(_) => false,
+    };
+    numbers_rows || function.params.window_frame.units == WindowFrameUnits::Rows
+}
+
+/// The planning error behind what a rule of DataFusion returned. Names and types are resolved by then, so what is not
+/// one of ours is a limit or a defect.
+pub(crate) fn from_datafusion(error: DataFusionError) -> PlanError {
+    match error {
+        DataFusionError::External(inner) => match inner.downcast::<PlanError>() {
+            Ok(error) => *error,
+            Err(inner) => PlanError::internal(inner),
+        },
+        DataFusionError::Diagnostic(_, inner) | DataFusionError::Context(_, inner) => from_datafusion(*inner),
+        DataFusionError::NotImplemented(message) => PlanError::new(plan::SqlState::FEATURE_NOT_SUPPORTED, message),
+        DataFusionError::Plan(message) => PlanError::new(plan::SqlState::SYNTAX_ERROR_OR_ACCESS_RULE_VIOLATION, message),
+        other => PlanError::internal(other.strip_backtrace()),
     }
 }

@@ -1,0 +1,70 @@
+//! Plans as text, with what is known of every node.
+
+use std::collections::HashSet;
+
+use datafusion::logical_expr::LogicalPlan;
+use plan::{Dataflow, Layout, Node, NodeId, NodeKind, Properties, StateBound};
+
+/// An optimized logical plan, a node a line.
+pub fn explain_query(plan: &LogicalPlan) -> Vec<String> {
+    plan.display_indent().to_string().lines().map(str::to_owned).collect()
+}
+
+/// A dataflow plan as a tree from its result to its imports: each node with its keys, whether it retracts, and
+/// its state. A node that is used twice is printed once and referred to afterwards.
+pub fn explain_dataflow(dataflow: &Dataflow) -> Vec<String> {
+    let stored = match dataflow.output_layout() {
+        Layout::Keyed(key) => format!("stored by key {}", columns(dataflow.node(dataflow.output()), &key)),
+        Layout::RowId | Layout::Multiset => "stored as counted rows".to_owned(),
+    };
+    let mut lines = vec![format!("Materialize ({stored})")];
+    let mut printed = HashSet::new();
+    print(dataflow, dataflow.output(), 1, &mut printed, &mut lines);
+    lines
+}
+
+fn print(dataflow: &Dataflow, id: NodeId, depth: usize, printed: &mut HashSet<NodeId>, lines: &mut Vec<String>) {
+    let node = dataflow.node(id);
+    let indent = "  ".repeat(depth);
+    let title = match &node.kind {
+        NodeKind::Import(relation) => format!("Import {}", relation.name),
+        NodeKind::Operator(spec) => {
+            let detail = spec.detail();
+            if detail.is_empty() { spec.name().to_owned() } else { format!("{} {detail}", spec.name()) }
+        }
+    };
+    if !printed.insert(id) {
+        lines.push(format!("{indent}-> {title} (node {}, shared)", id.0));
+        return;
+    }
+    lines.push(format!("{indent}-> {title} (node {})", id.0));
+    lines.push(format!("{indent}     {}", facts(node)));
+    for input in &node.inputs {
+        print(dataflow, *input, depth + 1, printed, lines);
+    }
+}
+
+/// The line below a node: its keys, changes and state.
+fn facts(node: &Node) -> String {
+    let Properties { keys, append_only, watermarks, state } = &node.properties;
+    let mut parts = Vec::new();
+    match keys.as_slice() {
+        [] => parts.push("no key".to_owned()),
+        keys => parts.push(format!("key {}", keys.iter().map(|key| columns(node, key)).collect::<Vec<_>>().join(" or "))),
+    }
+    parts.push(if *append_only { "append-only" } else { "retracting" }.to_owned());
+    if !watermarks.is_empty() {
+        parts.push(format!("watermark {}", columns(node, watermarks)));
+    }
+    parts.push(match state {
+        StateBound::Stateless => "no state".to_owned(),
+        StateBound::Bounded(bound) => format!("state bounded by {bound}"),
+        StateBound::Unbounded(growth) => format!("state grows with {growth}"),
+    });
+    parts.join(", ")
+}
+
+fn columns(node: &Node, positions: &[usize]) -> String {
+    let names: Vec<&str> = positions.iter().map(|position| node.schema.field(*position).name().as_str()).collect();
+    format!("({})", names.join(", "))
+}
