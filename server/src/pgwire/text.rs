@@ -1,0 +1,575 @@
+//! Postgres's text form of values, written straight into a buffer.
+
+use bytes::BytesMut;
+use datafusion::arrow::datatypes::i256;
+
+use crate::session::timezone::TimeZone;
+
+/// Microseconds of a day.
+const DAY_MICROS: i64 = 86_400_000_000;
+/// Microseconds of a second.
+const SECOND_MICROS: i64 = 1_000_000;
+/// Days between 0000-03-01 and 1970-01-01 in the proleptic Gregorian calendar.
+const DAYS_TO_UNIX_EPOCH: i64 = 719_468;
+
+/// How intervals are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IntervalStyle {
+    /// `1 day 02:00:00`.
+    Postgres,
+    /// `P1DT2H`.
+    Iso8601,
+}
+
+/// The settings of a session on which text depends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TextStyle {
+    /// Zone in which timestamptz is shown.
+    pub time_zone: TimeZone,
+    /// Positive: the shortest digits that read back to the same number; otherwise digits more than float's 6 or 15.
+    pub extra_float_digits: i32,
+    /// bytea as `\x` and hexadecimal digits, or with escapes.
+    pub bytea_hex: bool,
+    /// How intervals are written.
+    pub interval: IntervalStyle,
+}
+
+impl Default for TextStyle {
+    fn default() -> Self {
+        TextStyle {
+            time_zone: TimeZone::UTC,
+            extra_float_digits: 1,
+            bytea_hex: true,
+            interval: IntervalStyle::Postgres,
+        }
+    }
+}
+
+/// An integer.
+pub fn integer(value: impl itoa::Integer, out: &mut BytesMut) {
+    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+}
+
+/// `t` or `f`.
+pub fn boolean(value: bool, out: &mut BytesMut) {
+    out.extend_from_slice(if value { b"t" } else { b"f" });
+}
+
+/// double precision.
+pub fn float64(value: f64, style: &TextStyle, out: &mut BytesMut) {
+    /// Whole numbers below this have at most 15 digits and no exponent.
+    const PLAIN_MAX: f64 = 1e15;
+    if style.extra_float_digits > 0 {
+        if value.abs() < PLAIN_MAX && value.trunc() == value && (value != 0.0 || value.is_sign_positive()) {
+            return integer(value as i64, out);
+        }
+        if !value.is_finite() {
+            return not_finite(value, out);
+        }
+        return decimal_form(ryu::Buffer::new().format_finite(value), 15, out);
+    }
+    rounded(value, 15 + style.extra_float_digits, out);
+}
+
+/// real.
+pub fn float32(value: f32, style: &TextStyle, out: &mut BytesMut) {
+    if !value.is_finite() {
+        return not_finite(f64::from(value), out);
+    }
+    if style.extra_float_digits > 0 {
+        return decimal_form(ryu::Buffer::new().format_finite(value), 6, out);
+    }
+    rounded(f64::from(value), 6 + style.extra_float_digits, out);
+}
+
+/// NaN and the infinities.
+fn not_finite(value: f64, out: &mut BytesMut) {
+    out.extend_from_slice(if value.is_nan() {
+        b"NaN"
+    } else if value > 0.0 {
+        b"Infinity"
+    } else {
+        b"-Infinity"
+    });
+}
+
+/// With a given number of significant digits, trailing zeros removed (C's `%g`).
+fn rounded(value: f64, digits: i32, out: &mut BytesMut) {
+    if !value.is_finite() {
+        return not_finite(value, out);
+    }
+    let digits = digits.clamp(1, 17);
+    decimal_form(&format!("{value:.*e}", digits as usize - 1), digits, out);
+}
+
+/// From Rust's forms (`12.5`, `1.25e-7`) to Postgres's: an exponent of two digits at least, and only where the number is
+/// below 1e-4 or has more digits before the point than the type's precision.
+fn decimal_form(text: &str, precision: i32, out: &mut BytesMut) {
+    let (negative, text) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
+    let (mantissa, exponent) = match text.split_once('e') {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().unwrap_or(0)),
+        None => (text, 0),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let mut digits = [0_u8; 40];
+    let mut length = 0;
+    for byte in whole.bytes().chain(fraction.bytes()).take(digits.len()) {
+        digits[length] = byte;
+        length += 1;
+    }
+    // Position of the decimal point relative to the first digit kept.
+    let leading = digits[..length].iter().take_while(|digit| **digit == b'0').count();
+    let mut digits = &digits[leading..length];
+    let mut point = whole.len() as i32 + exponent - leading as i32;
+    while let [rest @ .., b'0'] = digits {
+        digits = rest;
+    }
+    if digits.is_empty() {
+        digits = b"0";
+        point = 1;
+    }
+    if negative {
+        out.extend_from_slice(b"-");
+    }
+    let scientific = point - 1;
+    if scientific < -4 || scientific >= precision {
+        out.extend_from_slice(&digits[..1]);
+        if digits.len() > 1 {
+            out.extend_from_slice(b".");
+            out.extend_from_slice(&digits[1..]);
+        }
+        out.extend_from_slice(if scientific < 0 { b"e-" } else { b"e+" });
+        if scientific.abs() < 10 {
+            out.extend_from_slice(b"0");
+        }
+        integer(scientific.abs(), out);
+    } else if point <= 0 {
+        out.extend_from_slice(b"0.");
+        zeros((-point) as usize, out);
+        out.extend_from_slice(digits);
+    } else {
+        let point = point as usize;
+        let before = digits.len().min(point);
+        out.extend_from_slice(&digits[..before]);
+        zeros(point - before, out);
+        if digits.len() > before {
+            out.extend_from_slice(b".");
+            out.extend_from_slice(&digits[before..]);
+        }
+    }
+}
+
+/// `count` zeros.
+fn zeros(count: usize, out: &mut BytesMut) {
+    out.resize(out.len() + count, b'0');
+}
+
+/// numeric with up to 38 digits. `trim` leaves out zeros at the end of the fraction.
+pub fn decimal128(value: i128, scale: i8, trim: bool, out: &mut BytesMut) {
+    if value < 0 {
+        out.extend_from_slice(b"-");
+    }
+    // Most values fit into 64 bits, whose division is several times faster.
+    match u64::try_from(value.unsigned_abs()) {
+        Ok(small) => point_into(itoa::Buffer::new().format(small).as_bytes(), scale, trim, out),
+        Err(_) => point_into(itoa::Buffer::new().format(value.unsigned_abs()).as_bytes(), scale, trim, out),
+    }
+}
+
+/// numeric with up to 76 digits.
+pub fn decimal256(value: i256, scale: i8, trim: bool, out: &mut BytesMut) {
+    let text = value.to_string();
+    match text.strip_prefix('-') {
+        Some(digits) => {
+            out.extend_from_slice(b"-");
+            point_into(digits.as_bytes(), scale, trim, out);
+        }
+        None => point_into(text.as_bytes(), scale, trim, out),
+    }
+}
+
+/// Digits with a decimal point before the last `scale` of them.
+fn point_into(digits: &[u8], scale: i8, trim: bool, out: &mut BytesMut) {
+    if scale <= 0 {
+        out.extend_from_slice(digits);
+        if digits != b"0" {
+            zeros(usize::from(scale.unsigned_abs()), out);
+        }
+        return;
+    }
+    let scale = scale as usize;
+    let split = digits.len().saturating_sub(scale);
+    let (whole, fraction) = digits.split_at(split);
+    out.extend_from_slice(if whole.is_empty() { b"0" } else { whole });
+    let point = out.len();
+    out.extend_from_slice(b".");
+    zeros(scale - fraction.len(), out);
+    out.extend_from_slice(fraction);
+    if trim {
+        let end = out.iter().rposition(|byte| *byte != b'0').map_or(point, |last| last + 1);
+        out.truncate(if end == point + 1 { point } else { end });
+    }
+}
+
+/// Two digits.
+fn two(value: i64, out: &mut BytesMut) {
+    let value = value as u8;
+    out.extend_from_slice(&[b'0' + value / 10, b'0' + value % 10]);
+}
+
+/// Year, month and day of days since 1970-01-01.
+pub fn civil_from_days(days: i64) -> (i64, i64, i64) {
+    // Years begin in March here, so that the leap day is a year's last day.
+    let shifted = days + DAYS_TO_UNIX_EPOCH;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    (era * 400 + year_of_era + i64::from(month <= 2), month, day)
+}
+
+/// Days since 1970-01-01 of a year, month and day that exist.
+pub fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let shifted_month = if month > 2 { month - 3 } else { month + 9 };
+    let day_of_year = (153 * shifted_month + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    era * 146_097 + day_of_era - DAYS_TO_UNIX_EPOCH
+}
+
+/// Year, month and day; returns whether the year is before Christ, which is said at the very end.
+fn calendar(days: i64, out: &mut BytesMut) -> bool {
+    let (year, month, day) = civil_from_days(days);
+    let (year, before_christ) = if year <= 0 { (1 - year, true) } else { (year, false) };
+    if year < 1000 {
+        zeros(if year < 10 { 3 } else if year < 100 { 2 } else { 1 }, out);
+    }
+    integer(year, out);
+    out.extend_from_slice(b"-");
+    two(month, out);
+    out.extend_from_slice(b"-");
+    two(day, out);
+    before_christ
+}
+
+/// date.
+pub fn date(days: i32, out: &mut BytesMut) {
+    match days {
+        i32::MAX => out.extend_from_slice(b"infinity"),
+        i32::MIN => out.extend_from_slice(b"-infinity"),
+        _ => {
+            if calendar(i64::from(days), out) {
+                out.extend_from_slice(b" BC");
+            }
+        }
+    }
+}
+
+/// time, from microseconds since midnight.
+pub fn time(micros: i64, out: &mut BytesMut) {
+    let seconds = micros / SECOND_MICROS;
+    two(seconds / 3600, out);
+    out.extend_from_slice(b":");
+    two(seconds / 60 % 60, out);
+    out.extend_from_slice(b":");
+    two(seconds % 60, out);
+    fraction(micros % SECOND_MICROS, out);
+}
+
+/// A fraction of a second, without zeros at its end; nothing if there is none.
+fn fraction(micros: i64, out: &mut BytesMut) {
+    if micros == 0 {
+        return;
+    }
+    let mut digits = [b'0'; 6];
+    let mut rest = micros;
+    for digit in digits.iter_mut().rev() {
+        *digit = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    let length = digits.iter().rposition(|digit| *digit != b'0').map_or(0, |last| last + 1);
+    out.extend_from_slice(b".");
+    out.extend_from_slice(&digits[..length]);
+}
+
+/// timestamp, from microseconds since 1970.
+pub fn timestamp(micros: i64, out: &mut BytesMut) {
+    if !infinite(micros, out) && local_time(micros, out) {
+        out.extend_from_slice(b" BC");
+    }
+}
+
+/// timestamptz, from microseconds since 1970 in UTC, in the session's time zone and with its offset.
+pub fn timestamptz(micros: i64, time_zone: TimeZone, out: &mut BytesMut) {
+    if infinite(micros, out) {
+        return;
+    }
+    let offset = time_zone.offset_at(micros);
+    let before_christ = local_time(micros.saturating_add(i64::from(offset) * SECOND_MICROS), out);
+    out.extend_from_slice(if offset < 0 { b"-" } else { b"+" });
+    let size = i64::from(offset.abs());
+    two(size / 3600, out);
+    if size % 3600 != 0 {
+        out.extend_from_slice(b":");
+        two(size / 60 % 60, out);
+        if size % 60 != 0 {
+            out.extend_from_slice(b":");
+            two(size % 60, out);
+        }
+    }
+    if before_christ {
+        out.extend_from_slice(b" BC");
+    }
+}
+
+/// The points before and after all others.
+fn infinite(micros: i64, out: &mut BytesMut) -> bool {
+    match micros {
+        i64::MAX => out.extend_from_slice(b"infinity"),
+        i64::MIN => out.extend_from_slice(b"-infinity"),
+        _ => return false,
+    }
+    true
+}
+
+/// Date and time; returns whether the year is before Christ.
+fn local_time(micros: i64, out: &mut BytesMut) -> bool {
+    let before_christ = calendar(micros.div_euclid(DAY_MICROS), out);
+    out.extend_from_slice(b" ");
+    time(micros.rem_euclid(DAY_MICROS), out);
+    before_christ
+}
+
+/// interval.
+pub fn interval(months: i32, days: i32, nanos: i64, style: IntervalStyle, out: &mut BytesMut) {
+    match style {
+        IntervalStyle::Postgres => interval_postgres(months, days, nanos / 1000, out),
+        IntervalStyle::Iso8601 => interval_iso(months, days, nanos / 1000, out),
+    }
+}
+
+/// `1 year 2 mons -3 days +04:05:06.7`: a plus only after a negative part.
+fn interval_postgres(months: i32, days: i32, micros: i64, out: &mut BytesMut) {
+    let start = out.len();
+    let mut after_negative = false;
+    for (value, unit) in [(months / 12, "year"), (months % 12, "mon"), (days, "day")] {
+        if value == 0 {
+            continue;
+        }
+        if out.len() > start {
+            out.extend_from_slice(b" ");
+        }
+        if after_negative && value > 0 {
+            out.extend_from_slice(b"+");
+        }
+        integer(value, out);
+        out.extend_from_slice(b" ");
+        out.extend_from_slice(unit.as_bytes());
+        if value != 1 {
+            out.extend_from_slice(b"s");
+        }
+        after_negative = value < 0;
+    }
+    let nothing_yet = out.len() == start;
+    if micros == 0 && !nothing_yet {
+        return;
+    }
+    if !nothing_yet {
+        out.extend_from_slice(b" ");
+    }
+    if micros < 0 {
+        out.extend_from_slice(b"-");
+    } else if after_negative {
+        out.extend_from_slice(b"+");
+    }
+    let size = micros.unsigned_abs() as i64;
+    let seconds = size / SECOND_MICROS;
+    let hours = seconds / 3600;
+    if hours < 100 {
+        two(hours, out);
+    } else {
+        integer(hours, out);
+    }
+    out.extend_from_slice(b":");
+    two(seconds / 60 % 60, out);
+    out.extend_from_slice(b":");
+    two(seconds % 60, out);
+    fraction(size % SECOND_MICROS, out);
+}
+
+/// `P1Y2M3DT4H5M6.7S`.
+fn interval_iso(months: i32, days: i32, micros: i64, out: &mut BytesMut) {
+    if months == 0 && days == 0 && micros == 0 {
+        out.extend_from_slice(b"PT0S");
+        return;
+    }
+    let part = |value: i64, unit: &[u8], out: &mut BytesMut| {
+        if value != 0 {
+            integer(value, out);
+            out.extend_from_slice(unit);
+        }
+    };
+    out.extend_from_slice(b"P");
+    part(i64::from(months / 12), b"Y", out);
+    part(i64::from(months % 12), b"M", out);
+    part(i64::from(days), b"D", out);
+    if micros == 0 {
+        return;
+    }
+    out.extend_from_slice(b"T");
+    let seconds = micros / SECOND_MICROS;
+    part(seconds / 3600, b"H", out);
+    part(seconds / 60 % 60, b"M", out);
+    let rest = micros % (60 * SECOND_MICROS);
+    if rest != 0 {
+        if rest < 0 {
+            out.extend_from_slice(b"-");
+        }
+        let size = rest.abs();
+        integer(size / SECOND_MICROS, out);
+        fraction(size % SECOND_MICROS, out);
+        out.extend_from_slice(b"S");
+    }
+}
+
+/// bytea.
+pub fn bytea(value: &[u8], hex: bool, out: &mut BytesMut) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    if hex {
+        out.reserve(2 + 2 * value.len());
+        out.extend_from_slice(b"\\x");
+        for byte in value {
+            out.extend_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+        }
+        return;
+    }
+    for byte in value {
+        match byte {
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            0x20..=0x7e => out.extend_from_slice(&[*byte]),
+            _ => out.extend_from_slice(&[b'\\', b'0' + (byte >> 6), b'0' + (byte >> 3 & 7), b'0' + (byte & 7)]),
+        }
+    }
+}
+
+/// An element within an array: quoted if it could be read as something else.
+pub fn array_element(text: &[u8], out: &mut BytesMut) {
+    let special = |byte: &u8| matches!(byte, b'{' | b'}' | b'"' | b'\\' | b',' | b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c);
+    if !text.is_empty() && !text.eq_ignore_ascii_case(b"null") && !text.iter().any(special) {
+        out.extend_from_slice(text);
+        return;
+    }
+    out.extend_from_slice(b"\"");
+    for byte in text {
+        if matches!(byte, b'"' | b'\\') {
+            out.extend_from_slice(b"\\");
+        }
+        out.extend_from_slice(&[*byte]);
+    }
+    out.extend_from_slice(b"\"");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(write: impl FnOnce(&mut BytesMut)) -> String {
+        let mut out = BytesMut::new();
+        write(&mut out);
+        String::from_utf8(out.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn floats_have_the_forms_of_postgres() {
+        let style = TextStyle::default();
+        let cases: [(f64, &str); 16] = [
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (1.0, "1"),
+            (-2.5, "-2.5"),
+            (0.1, "0.1"),
+            (1e-4, "0.0001"),
+            (1.5e-5, "1.5e-05"),
+            (123456789012345.0, "123456789012345"),
+            (1e15, "1e+15"),
+            (1.5e300, "1.5e+300"),
+            (2e31, "2e+31"),
+            (1e-39, "1e-39"),
+            (f64::NAN, "NaN"),
+            (f64::INFINITY, "Infinity"),
+            (f64::NEG_INFINITY, "-Infinity"),
+            (0.1 + 0.2, "0.30000000000000004"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(shown(|out| float64(value, &style, out)), text);
+        }
+        for (value, text) in [(1e6_f32, "1e+06"), (123456.0, "123456"), (1e38, "1e+38"), (1e-39, "1e-39"), (0.1, "0.1")] {
+            assert_eq!(shown(|out| float32(value, &style, out)), text);
+        }
+        let short = TextStyle { extra_float_digits: 0, ..style };
+        assert_eq!(shown(|out| float64(0.1 + 0.2, &short, out)), "0.3");
+        assert_eq!(shown(|out| float64(1e20, &short, out)), "1e+20");
+    }
+
+    #[test]
+    fn numerics() {
+        assert_eq!(shown(|out| decimal128(12345, 2, false, out)), "123.45");
+        assert_eq!(shown(|out| decimal128(-5, 2, false, out)), "-0.05");
+        assert_eq!(shown(|out| decimal128(0, 2, false, out)), "0.00");
+        assert_eq!(shown(|out| decimal128(10, -2, false, out)), "1000");
+        assert_eq!(shown(|out| decimal128(15_000, 4, true, out)), "1.5");
+        assert_eq!(shown(|out| decimal128(10_000, 4, true, out)), "1");
+        assert_eq!(shown(|out| decimal128(i128::MAX, 1, true, out)), "17014118346046923173168730371588410572.7");
+    }
+
+    #[test]
+    fn dates_and_times() {
+        assert_eq!(shown(|out| date(0, out)), "1970-01-01");
+        assert_eq!(shown(|out| date(-719_163, out)), "0001-12-31 BC");
+        assert_eq!(shown(|out| date(i32::MAX, out)), "infinity");
+        assert_eq!(shown(|out| timestamp(1_357_016_400_000_000, out)), "2013-01-01 05:00:00");
+        assert_eq!(shown(|out| timestamp(-1, out)), "1969-12-31 23:59:59.999999");
+        assert_eq!(shown(|out| timestamp(100_000, out)), "1970-01-01 00:00:00.1");
+        let (berlin, _) = TimeZone::parse("Europe/Berlin").unwrap();
+        assert_eq!(shown(|out| timestamptz(0, berlin, out)), "1970-01-01 01:00:00+01");
+        let (india, _) = TimeZone::parse("Asia/Kolkata").unwrap();
+        assert_eq!(shown(|out| timestamptz(0, india, out)), "1970-01-01 05:30:00+05:30");
+        assert_eq!(shown(|out| timestamptz(0, TimeZone::UTC, out)), "1970-01-01 00:00:00+00");
+        for days in [-1_000_000, -719_469, -1, 0, 1, 11_016, 11_017, 1_000_000] {
+            let (year, month, day) = civil_from_days(days);
+            assert_eq!(days_from_civil(year, month, day), days);
+        }
+    }
+
+    #[test]
+    fn intervals() {
+        let postgres = |months, days, micros: i64| {
+            shown(|out| interval(months, days, micros * 1000, IntervalStyle::Postgres, out))
+        };
+        assert_eq!(postgres(0, 1, 7_200_000_000), "1 day 02:00:00");
+        assert_eq!(postgres(0, 0, 0), "00:00:00");
+        assert_eq!(postgres(14, -3, 1_500_000), "1 year 2 mons -3 days +00:00:01.5");
+        assert_eq!(postgres(0, 0, -3_600_000_000), "-01:00:00");
+        assert_eq!(postgres(-1, 1, 0), "-1 mons +1 day");
+        let iso = |months, days, micros: i64| {
+            shown(|out| interval(months, days, micros * 1000, IntervalStyle::Iso8601, out))
+        };
+        assert_eq!(iso(14, 3, 3_661_500_000), "P1Y2M3DT1H1M1.5S");
+        assert_eq!(iso(0, 0, 0), "PT0S");
+    }
+
+    #[test]
+    fn bytes_and_array_elements() {
+        assert_eq!(shown(|out| bytea(&[0, 255, b'a'], true, out)), "\\x00ff61");
+        assert_eq!(shown(|out| bytea(b"a\\\x00", false, out)), "a\\\\\\000");
+        assert_eq!(shown(|out| array_element(b"a b", out)), "\"a b\"");
+        assert_eq!(shown(|out| array_element(b"null", out)), "\"null\"");
+        assert_eq!(shown(|out| array_element(b"a\"b", out)), "\"a\\\"b\"");
+        assert_eq!(shown(|out| array_element(b"12", out)), "12");
+    }
+}
