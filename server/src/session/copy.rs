@@ -177,11 +177,8 @@ impl CopyReader {
         if fields.len() != wanted {
             let empty_line = wanted == 0 && fields.len() == 1;
             if fields.len() > wanted && !empty_line {
-                return Err(ServerError::new(
-                    SqlState::BAD_COPY_FILE_FORMAT,
-                    "extra data after last expected column",
-                )
-                .with_context(|| format!("{}: \"{}\"", self.place(), shown(record.trim_ascii_end()))));
+                return Err(ServerError::new(SqlState::BAD_COPY_FILE_FORMAT, "extra data after last expected column")
+                    .with_context(|| format!("{}: \"{}\"", self.place(), shown(record.trim_ascii_end()))));
             }
             if fields.len() < wanted {
                 let column = self.column_name(fields.len());
@@ -246,8 +243,7 @@ impl CopyReader {
             .collect::<Option<Vec<_>>>()
             .ok_or_else(|| ServerError::internal("a column of COPY has neither data nor default"))?;
         // NOT NULL is checked, with a better error, where the rows go.
-        let relaxed: Vec<_> =
-            schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect();
+        let relaxed: Vec<_> = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect();
         Ok(RecordBatch::try_new(Arc::new(Schema::new(relaxed)), columns)?)
     }
 }

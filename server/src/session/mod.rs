@@ -328,10 +328,7 @@ impl Session {
 
     /// COMMIT or ROLLBACK outside of a block.
     fn warn_no_block(&mut self) {
-        self.notices.push(Notice::warning(
-            SqlState::NO_ACTIVE_SQL_TRANSACTION,
-            "there is no transaction in progress",
-        ));
+        self.notices.push(Notice::warning(SqlState::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress"));
     }
 
     /// What cancels the running statement.

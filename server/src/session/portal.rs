@@ -197,7 +197,9 @@ impl Session {
             Progress::Running(rows) => rows,
             Progress::Ready(statement) => match self.execute(statement).await? {
                 Outcome::Rows(rows) => rows,
-                _ => return Err(ServerError::new(SqlState::INVALID_CURSOR_NAME, format!("\"{name}\" returns no rows"))),
+                _ => {
+                    return Err(ServerError::new(SqlState::INVALID_CURSOR_NAME, format!("\"{name}\" returns no rows")));
+                }
             },
             Progress::Done(_) => return Ok(Outcome::Rows(Rows::of_batches(schema, Vec::new(), Tag::Counted("FETCH")))),
         };

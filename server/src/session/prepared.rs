@@ -120,7 +120,14 @@ impl Session {
         };
         let schema = self.result_schema(&bound.statement, bound.schema)?;
         let parameter_fields = parameter_fields(&bound.statement, bound.parameters.len());
-        Ok(Binding { catalog, info, statement: bound.statement, parameters: bound.parameters, parameter_fields, schema })
+        Ok(Binding {
+            catalog,
+            info,
+            statement: bound.statement,
+            parameters: bound.parameters,
+            parameter_fields,
+            schema,
+        })
     }
 
     /// A statement with values for its parameters.

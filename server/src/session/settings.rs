@@ -261,8 +261,7 @@ impl Settings {
 
     /// Works out again what is derived from the values.
     fn derive(&mut self) {
-        let (time_zone, _) =
-            TimeZone::parse(self.text("TimeZone")).unwrap_or((TimeZone::UTC, String::new()));
+        let (time_zone, _) = TimeZone::parse(self.text("TimeZone")).unwrap_or((TimeZone::UTC, String::new()));
         self.style = TextStyle {
             time_zone,
             extra_float_digits: self.text("extra_float_digits").parse().unwrap_or(1),

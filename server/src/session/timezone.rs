@@ -22,7 +22,8 @@ impl TimeZone {
     /// prints it.
     pub fn parse(text: &str) -> Option<(TimeZone, String)> {
         let text = text.trim();
-        if ["utc", "gmt", "etc/utc", "z", "zulu", "default", "local"].iter().any(|name| text.eq_ignore_ascii_case(name)) {
+        if ["utc", "gmt", "etc/utc", "z", "zulu", "default", "local"].iter().any(|name| text.eq_ignore_ascii_case(name))
+        {
             let shown = if text.eq_ignore_ascii_case("gmt") {
                 "GMT"
             } else if text.eq_ignore_ascii_case("etc/utc") {

@@ -107,7 +107,15 @@ impl Cutter {
                     special = true;
                     skip_to = at + 2;
                 }
-                b'\n' => return Some(self.text_end(bytes, start, at, special, Cut { bytes: at + 1, lines, end_marker: false })),
+                b'\n' => {
+                    return Some(self.text_end(
+                        bytes,
+                        start,
+                        at,
+                        special,
+                        Cut { bytes: at + 1, lines, end_marker: false },
+                    ));
+                }
                 _ => {
                     self.fields.push(Span { start, end: at, special });
                     start = at + 1;
@@ -175,7 +183,13 @@ impl Cutter {
             if byte == self.quote {
                 (quoted, special) = (true, true);
             } else if byte == b'\n' {
-                return Ok(Some(self.csv_end(bytes, start, at, special, Cut { bytes: at + 1, lines, end_marker: false })));
+                return Ok(Some(self.csv_end(
+                    bytes,
+                    start,
+                    at,
+                    special,
+                    Cut { bytes: at + 1, lines, end_marker: false },
+                )));
             } else {
                 self.fields.push(Span { start, end: at, special });
                 start = at + 1;
@@ -214,8 +228,8 @@ impl Cutter {
                 }
                 continue;
             }
-            let escapes = byte == self.escape
-                && bytes.peek().is_some_and(|next| *next == self.quote || *next == self.escape);
+            let escapes =
+                byte == self.escape && bytes.peek().is_some_and(|next| *next == self.quote || *next == self.escape);
             if escapes {
                 self.unescaped.extend(bytes.next());
             } else if byte == self.quote {

@@ -28,10 +28,8 @@ fn options(format: CopyFormat) -> CopyOptions {
 fn table(types: &[DataType]) -> Arc<TableInfo> {
     let fields: Vec<Field> =
         types.iter().enumerate().map(|(index, of)| Field::new(format!("c{index}"), of.clone(), true)).collect();
-    let columns = fields
-        .iter()
-        .map(|field| ColumnInfo { name: field.name().clone(), default: None, not_null: false })
-        .collect();
+    let columns =
+        fields.iter().map(|field| ColumnInfo { name: field.name().clone(), default: None, not_null: false }).collect();
     let relation = Relation {
         id: RelationId(100),
         name: "public.t".to_owned(),

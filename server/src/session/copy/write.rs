@@ -83,9 +83,7 @@ impl LineWriter {
     /// csv: quoted where it would be read as something else.
     fn quoted(&self, value: &[u8], force: bool, alone: bool, out: &mut BytesMut) {
         let options = &self.options;
-        let special = |byte: &u8| {
-            *byte == options.delimiter || *byte == options.quote || matches!(byte, b'\n' | b'\r')
-        };
+        let special = |byte: &u8| *byte == options.delimiter || *byte == options.quote || matches!(byte, b'\n' | b'\r');
         let needed =
             force || value == options.null.as_bytes() || value.iter().any(special) || (alone && value == b"\\.");
         if !needed {

@@ -207,8 +207,7 @@ struct Reader {
 
 impl Reader {
     fn word(&mut self, word: &str) -> Result<(), Problem> {
-        const MONTHS: [&str; 12] =
-            ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+        const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
         let first = word.as_bytes().first().copied().unwrap_or(b' ');
         match word {
             "bc" => self.before_christ = true,
@@ -282,7 +281,13 @@ impl Reader {
         } else {
             (self.month, self.day) = (Some(number(first)?), Some(number(second)?));
             let year = number(third)?;
-            let century = if third.len() > 2 { 0 } else if year < 70 { 2000 } else { 1900 };
+            let century = if third.len() > 2 {
+                0
+            } else if year < 70 {
+                2000
+            } else {
+                1900
+            };
             self.year = Some(year + century);
         }
         Ok(())

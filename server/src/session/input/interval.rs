@@ -91,7 +91,8 @@ fn words(text: &str) -> Option<Parts> {
         return None;
     }
     while !rest.is_empty() {
-        let end = rest.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | ':' | '-' | '+'))).unwrap_or(rest.len());
+        let end =
+            rest.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | ':' | '-' | '+'))).unwrap_or(rest.len());
         let (number, tail) = rest.split_at(end);
         if number.contains(':') {
             parts.nanos += clock(number)?;

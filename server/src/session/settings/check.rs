@@ -40,9 +40,11 @@ pub fn value(definition: &Definition, value: &str) -> Result<String> {
                 ("true" | "yes" | "1" | "t", true) => "on",
                 (other, _) => other,
             };
-            words.iter().find(|word| **word == lower).map(|word| (*word).to_owned()).ok_or_else(|| {
-                invalid(definition, value).with_hint(format!("Available values: {}.", words.join(", ")))
-            })
+            words
+                .iter()
+                .find(|word| **word == lower)
+                .map(|word| (*word).to_owned())
+                .ok_or_else(|| invalid(definition, value).with_hint(format!("Available values: {}.", words.join(", "))))
         }
         Kind::Text => Ok(value.to_owned()),
         Kind::TimeZone => {

@@ -3,7 +3,8 @@
 use super::{Definition, Kind};
 
 /// Words for isolation levels. All of them get what the strictest one promises.
-const ISOLATION: &[&str] = &["read committed", "serializable", "repeatable read", "read uncommitted", "strict serializable"];
+const ISOLATION: &[&str] =
+    &["read committed", "serializable", "repeatable read", "read uncommitted", "strict serializable"];
 /// Words for log levels.
 const MESSAGES: &[&str] =
     &["notice", "debug5", "debug4", "debug3", "debug2", "debug1", "debug", "log", "info", "warning", "error"];
@@ -31,12 +32,22 @@ pub const SETTINGS: &[Definition] = &[
     reported("client_encoding", Kind::Encoding, "UTF8", "Character set of the client: always UTF8."),
     quiet("client_min_messages", Kind::Words(MESSAGES), "notice", "Lowest level of the messages sent to the client."),
     quiet("cursor_tuple_fraction", Kind::Real, "0.1", "Accepted for compatibility."),
-    reported("DateStyle", Kind::DateStyle, "ISO, MDY", "Text form of dates and order of the fields in ambiguous input."),
+    reported(
+        "DateStyle",
+        Kind::DateStyle,
+        "ISO, MDY",
+        "Text form of dates and order of the fields in ambiguous input.",
+    ),
     quiet("default_table_access_method", Kind::Text, "heap", "Accepted for compatibility."),
     quiet("default_tablespace", Kind::Text, "", "Accepted for compatibility."),
     quiet("default_text_search_config", Kind::Text, "pg_catalog.simple", "Accepted for compatibility."),
     quiet("default_transaction_deferrable", Kind::Boolean, "off", "Accepted for compatibility."),
-    quiet("default_transaction_isolation", Kind::Words(ISOLATION), "read committed", "Accepted: all are strictly serializable."),
+    quiet(
+        "default_transaction_isolation",
+        Kind::Words(ISOLATION),
+        "read committed",
+        "Accepted: all are strictly serializable.",
+    ),
     reported("default_transaction_read_only", Kind::Boolean, "off", "New transactions refuse writes."),
     quiet("default_with_oids", Kind::Boolean, "off", "Accepted for compatibility."),
     quiet("dml_wait_persistence", Kind::Boolean, "on", "Accepted: acknowledged writes are always durable."),
@@ -45,10 +56,20 @@ pub const SETTINGS: &[Definition] = &[
     quiet("enable_nestloop", Kind::Boolean, "on", "Accepted for compatibility."),
     quiet("enable_seqscan", Kind::Boolean, "on", "Accepted for compatibility."),
     quiet("escape_string_warning", Kind::Boolean, "on", "Accepted for compatibility."),
-    quiet("extra_float_digits", Kind::Integer { min: -15, max: 3 }, "1", "Digits of floating-point numbers; positive: shortest exact."),
+    quiet(
+        "extra_float_digits",
+        Kind::Integer { min: -15, max: 3 },
+        "1",
+        "Digits of floating-point numbers; positive: shortest exact.",
+    ),
     quiet("from_collapse_limit", Kind::Integer { min: 1, max: i32::MAX as i64 }, "8", "Accepted for compatibility."),
     quiet("geqo", Kind::Boolean, "on", "Accepted for compatibility."),
-    quiet("idle_in_transaction_session_timeout", Kind::Milliseconds, "0", "Ends sessions that leave a transaction idle; 0 is never."),
+    quiet(
+        "idle_in_transaction_session_timeout",
+        Kind::Milliseconds,
+        "0",
+        "Ends sessions that leave a transaction idle; 0 is never.",
+    ),
     quiet("idle_session_timeout", Kind::Milliseconds, "0", "Accepted for compatibility."),
     reported("in_hot_standby", Kind::Fixed, "off", "Whether the server only reads."),
     reported("integer_datetimes", Kind::Fixed, "on", "Timestamps are whole microseconds."),
@@ -82,14 +103,24 @@ pub const SETTINGS: &[Definition] = &[
     quiet("session_replication_role", Kind::Text, "origin", "Accepted for compatibility."),
     quiet("ssl", Kind::Fixed, "off", "Whether connections are encrypted."),
     reported("is_superuser", Kind::Fixed, "on", "Whether the user may do everything."),
-    reported("standard_conforming_strings", Kind::Words(&["on"]), "on", "Backslashes in ordinary string literals are just backslashes."),
+    reported(
+        "standard_conforming_strings",
+        Kind::Words(&["on"]),
+        "on",
+        "Backslashes in ordinary string literals are just backslashes.",
+    ),
     quiet("statement_timeout", Kind::Milliseconds, "0", "Cancels statements that run longer; 0 is never."),
     quiet("synchronize_seqscans", Kind::Boolean, "on", "Accepted for compatibility."),
     quiet("synchronous_commit", Kind::Text, "on", "Accepted: acknowledged writes are always durable."),
     quiet("temp_buffers", Kind::Kilobytes, "8MB", "Accepted for compatibility."),
     reported("TimeZone", Kind::TimeZone, "UTC", "Zone in which timestamptz values are read and shown."),
     quiet("transaction_deferrable", Kind::Boolean, "off", "Accepted for compatibility."),
-    quiet("transaction_isolation", Kind::Words(ISOLATION), "read committed", "Accepted: all are strictly serializable."),
+    quiet(
+        "transaction_isolation",
+        Kind::Words(ISOLATION),
+        "read committed",
+        "Accepted: all are strictly serializable.",
+    ),
     quiet("transaction_read_only", Kind::Boolean, "off", "The current transaction refuses writes."),
     quiet("transform_null_equals", Kind::Boolean, "off", "Accepted for compatibility."),
     quiet("work_mem", Kind::Kilobytes, "4MB", "Accepted for compatibility."),
