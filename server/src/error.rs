@@ -159,9 +159,11 @@ impl From<runtime::Error> for ServerError {
     fn from(error: runtime::Error) -> Self {
         use runtime::Error;
         match error {
-            Error::DiskFull(reason) => ServerError::new(SqlState::DISK_FULL, "could not write: no space left on device")
-                .with_detail(reason)
-                .with_hint("Free some space; nothing of this change was kept."),
+            Error::DiskFull(reason) => {
+                ServerError::new(SqlState::DISK_FULL, "could not write: no space left on device")
+                    .with_detail(reason)
+                    .with_hint("Free some space; nothing of this change was kept.")
+            }
             Error::CannotOpen(reason) => ServerError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, reason),
             Error::Storage(reason) => ServerError::new(SqlState::IO_ERROR, format!("storage error: {reason}")),
             Error::Corrupted(reason) => {
@@ -201,9 +203,7 @@ fn from_datafusion(error: &DataFusionError) -> ServerError {
         DataFusionError::SchemaError(error, _) => from_schema(error),
         DataFusionError::NotImplemented(what) => ServerError::new(SqlState::FEATURE_NOT_SUPPORTED, first_line(what)),
         DataFusionError::Plan(what) => ServerError::new(plan_state(what), first_line(what)),
-        DataFusionError::Configuration(what) => {
-            ServerError::new(SqlState::INVALID_PARAMETER_VALUE, first_line(what))
-        }
+        DataFusionError::Configuration(what) => ServerError::new(SqlState::INVALID_PARAMETER_VALUE, first_line(what)),
         DataFusionError::Execution(what) => from_text(what, SqlState::DATA_EXCEPTION),
         DataFusionError::ResourcesExhausted(what) => {
             ServerError::new(SqlState::OUT_OF_MEMORY, "out of memory").with_detail(first_line(what))
@@ -296,7 +296,8 @@ fn from_arrow(error: &ArrowError) -> ServerError {
 /// "integer out of range" and the like, from the operands that Arrow prints.
 fn overflow_message(what: &str) -> String {
     let mut widest = 0_u8;
-    let words = what.split(|c: char| !(c.is_ascii_digit() || c == '-')).filter(|word| word.len() > usize::from(*word == "-"));
+    let words =
+        what.split(|c: char| !(c.is_ascii_digit() || c == '-')).filter(|word| word.len() > usize::from(*word == "-"));
     for number in words.filter_map(|word| word.parse::<i128>().ok()) {
         let width = if i32::try_from(number).is_ok() {
             1
@@ -341,8 +342,7 @@ fn from_text(what: &str, otherwise: SqlState) -> ServerError {
     if let Some((value, type_name)) = cast_of_string(&line) {
         let message = format!("invalid input syntax for type {type_name}: \"{value}\"");
         let temporal = ["timestamp", "date", "time", "interval"].iter().any(|name| type_name.starts_with(name));
-        let state =
-            if temporal { SqlState::INVALID_DATETIME_FORMAT } else { SqlState::INVALID_TEXT_REPRESENTATION };
+        let state = if temporal { SqlState::INVALID_DATETIME_FORMAT } else { SqlState::INVALID_TEXT_REPRESENTATION };
         return ServerError::new(state, message);
     }
     if let Some(type_name) = cast_of_number(&line) {

@@ -62,9 +62,8 @@ pub fn numeric(text: &[u8], out: &mut BytesMut) {
     let mut groups: Vec<u16> = Vec::with_capacity(whole.len() / GROUP + fraction.len() / GROUP + 2);
     let padding = (GROUP - whole.len() % GROUP) % GROUP;
     for start in (0..whole.len() + padding).step_by(GROUP) {
-        let group = (start..start + GROUP).fold(0, |group, index| {
-            group * 10 + index.checked_sub(padding).map_or(0, |index| digit(whole, index))
-        });
+        let group = (start..start + GROUP)
+            .fold(0, |group, index| group * 10 + index.checked_sub(padding).map_or(0, |index| digit(whole, index)));
         groups.push(group);
     }
     let mut weight = groups.len() as i32 - 1;

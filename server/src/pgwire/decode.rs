@@ -149,7 +149,10 @@ fn numeric(bytes: &[u8], data_type: &DataType) -> Result<ScalarValue> {
     }
     let (groups, weight, sign, _) = (rest.get_u16(), rest.get_i16(), rest.get_u16(), rest.get_u16());
     if sign >= NAN {
-        return Err(ServerError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "numeric NaN and infinity are not supported"));
+        return Err(ServerError::new(
+            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+            "numeric NaN and infinity are not supported",
+        ));
     }
     if rest.len() != usize::from(groups) * 2 {
         return Err(wrong_size(oid::NUMERIC));

@@ -201,10 +201,8 @@ impl<'a> Column<'a> {
 fn list_text(list: &ListArray, items: &Column<'_>, row: usize, style: &TextStyle, out: &mut BytesMut) {
     let offsets = list.value_offsets();
     let (start, end) = (offsets[row] as usize, offsets[row + 1] as usize);
-    let plain = matches!(
-        items,
-        Column::Int16(_) | Column::Int32(_) | Column::Int64(_) | Column::Boolean(_) | Column::List(..)
-    );
+    let plain =
+        matches!(items, Column::Int16(_) | Column::Int32(_) | Column::Int64(_) | Column::Boolean(_) | Column::List(..));
     let mut element = BytesMut::new();
     out.extend_from_slice(b"{");
     for item in start..end {
@@ -331,8 +329,7 @@ pub fn normalised(batch: &RecordBatch) -> Result<RecordBatch> {
         fields.push(Arc::new(field.as_ref().clone().with_data_type(target)));
         columns.push(column);
     }
-    let options =
-        datafusion::arrow::record_batch::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let options = datafusion::arrow::record_batch::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     let schema = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
     Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
 }
@@ -398,8 +395,8 @@ pub fn check_format(code: i16) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datafusion::arrow::array::{Int32Builder, ListBuilder, UInt64Array};
     use crate::pgwire::types::oid;
+    use datafusion::arrow::array::{Int32Builder, ListBuilder, UInt64Array};
 
     fn row(field: Field, array: ArrayRef, format: i16) -> Vec<Option<Vec<u8>>> {
         let batch = RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![array]).unwrap();

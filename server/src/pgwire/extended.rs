@@ -102,7 +102,9 @@ impl Client {
         let mut values: Vec<ScalarValue> = Vec::with_capacity(parameters.len());
         for (index, (value, (data_type, oid))) in bind.parameters.iter().zip(&parameters).enumerate() {
             let value = decode::parameter(value.as_deref(), formats.of(index), data_type, *oid, style);
-            values.push(value.map_err(|error| error.with_context(|| format!("unnamed portal parameter ${}", index + 1)))?);
+            values.push(
+                value.map_err(|error| error.with_context(|| format!("unnamed portal parameter ${}", index + 1)))?,
+            );
         }
         let portal = bind.portal_name.unwrap_or_default();
         if portal.is_empty() {

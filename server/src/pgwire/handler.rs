@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::io;
 
+use datafusion::arrow::datatypes::SchemaRef;
 use pgwire::messages::PgWireFrontendMessage;
 use pgwire::messages::data::{FieldDescription, RowDescription};
 use pgwire::messages::response::{CommandComplete, EmptyQueryResponse, ReadyForQuery, TransactionStatus};
 use pgwire::messages::startup::ParameterStatus;
-use datafusion::arrow::datatypes::SchemaRef;
 use plan::SqlState;
 use planner::Parsed;
 

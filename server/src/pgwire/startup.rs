@@ -39,10 +39,8 @@ pub async fn start(
     };
     let key = cancels.register();
     let session = match startup {
-        Ok(_) if !has_place => {
-            Err(ServerError::new(SqlState::TOO_MANY_CONNECTIONS, "sorry, too many clients already")
-                .with_hint("The limit is the server's option --max-connections."))
-        }
+        Ok(_) if !has_place => Err(ServerError::new(SqlState::TOO_MANY_CONNECTIONS, "sorry, too many clients already")
+            .with_hint("The limit is the server's option --max-connections.")),
         Ok(startup) => {
             if startup.protocol_number_minor > 0 {
                 connection.put(&NegotiateProtocolVersion::new(0, Vec::new()));
@@ -68,10 +66,7 @@ pub async fn start(
 }
 
 /// Reads until the startup message; the inner error is for the client.
-async fn read_startup(
-    connection: &mut Connection,
-    cancels: &CancelRegistry,
-) -> io::Result<Option<Result<Startup>>> {
+async fn read_startup(connection: &mut Connection, cancels: &CancelRegistry) -> io::Result<Option<Result<Startup>>> {
     loop {
         let Some(packet) = connection.read_untyped().await? else {
             return Ok(None);

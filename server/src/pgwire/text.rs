@@ -247,7 +247,16 @@ fn calendar(days: i64, out: &mut BytesMut) -> bool {
     let (year, month, day) = civil_from_days(days);
     let (year, before_christ) = if year <= 0 { (1 - year, true) } else { (year, false) };
     if year < 1000 {
-        zeros(if year < 10 { 3 } else if year < 100 { 2 } else { 1 }, out);
+        zeros(
+            if year < 10 {
+                3
+            } else if year < 100 {
+                2
+            } else {
+                1
+            },
+            out,
+        );
     }
     integer(year, out);
     out.extend_from_slice(b"-");
@@ -459,7 +468,8 @@ pub fn bytea(value: &[u8], hex: bool, out: &mut BytesMut) {
 
 /// An element within an array: quoted if it could be read as something else.
 pub fn array_element(text: &[u8], out: &mut BytesMut) {
-    let special = |byte: &u8| matches!(byte, b'{' | b'}' | b'"' | b'\\' | b',' | b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c);
+    let special =
+        |byte: &u8| matches!(byte, b'{' | b'}' | b'"' | b'\\' | b',' | b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c);
     if !text.is_empty() && !text.eq_ignore_ascii_case(b"null") && !text.iter().any(special) {
         out.extend_from_slice(text);
         return;
@@ -508,7 +518,8 @@ mod tests {
         for (value, text) in cases {
             assert_eq!(shown(|out| float64(value, &style, out)), text);
         }
-        for (value, text) in [(1e6_f32, "1e+06"), (123456.0, "123456"), (1e38, "1e+38"), (1e-39, "1e-39"), (0.1, "0.1")] {
+        for (value, text) in [(1e6_f32, "1e+06"), (123456.0, "123456"), (1e38, "1e+38"), (1e-39, "1e-39"), (0.1, "0.1")]
+        {
             assert_eq!(shown(|out| float32(value, &style, out)), text);
         }
         let short = TextStyle { extra_float_digits: 0, ..style };
@@ -556,9 +567,8 @@ mod tests {
         assert_eq!(postgres(14, -3, 1_500_000), "1 year 2 mons -3 days +00:00:01.5");
         assert_eq!(postgres(0, 0, -3_600_000_000), "-01:00:00");
         assert_eq!(postgres(-1, 1, 0), "-1 mons +1 day");
-        let iso = |months, days, micros: i64| {
-            shown(|out| interval(months, days, micros * 1000, IntervalStyle::Iso8601, out))
-        };
+        let iso =
+            |months, days, micros: i64| shown(|out| interval(months, days, micros * 1000, IntervalStyle::Iso8601, out));
         assert_eq!(iso(14, 3, 3_661_500_000), "P1Y2M3DT1H1M1.5S");
         assert_eq!(iso(0, 0, 0), "PT0S");
     }

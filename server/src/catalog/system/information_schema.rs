@@ -63,7 +63,7 @@ fn columns(version: &CatalogVersion) -> Rows {
             row.extend([Value::Int(i32::try_from(position + 1).unwrap_or(i32::MAX)), default]);
             row.extend([if not_null { "NO".into() } else { "YES".into() }, Value::Text(data_type)]);
             row.extend(limits(pg_type));
-            row.extend([DATABASE.into(), "pg_catalog".into(), short_name(pg_type.oid).into(), "NO".into()]);
+            row.extend([DATABASE.into(), "pg_catalog".into(), Value::Text(short_name(pg_type.oid)), "NO".into()]);
             row.extend(["NEVER".into(), if relation.kind == "r" { "YES".into() } else { "NO".into() }]);
             rows.push(row);
         }
