@@ -290,3 +290,19 @@ pub fn python_files() -> Result<Vec<PathBuf>> {
     found.sort();
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_parses() {
+        let files = files().expect("the folders");
+        assert!(!files.is_empty());
+        for path in files {
+            if let Err(error) = parse(&path) {
+                panic!("{}: {error:#}", path.display());
+            }
+        }
+    }
+}
