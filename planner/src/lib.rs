@@ -24,6 +24,7 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use plan::{Lower, PlanError};
 
+pub use bind::query::output_schema;
 pub use catalog::{Catalog, SessionInfo};
 pub use parse::Parsed;
 pub use statement::Statement;
@@ -71,7 +72,7 @@ impl Planner {
 
     /// Replaces `$1`, `$2`, ... by values. The values are cast to the types that binding reported.
     pub fn with_parameters(&self, statement: Statement, values: &[ScalarValue]) -> Result<Statement, PlanError> {
-        bind::parameters::with_parameters(statement, values)
+        bind::parameters::with_parameters(statement, values, "UTC")
     }
 
     /// Plans the stored definition of a view again, over the catalog as it is now.

@@ -1,32 +1,258 @@
 //! Syntax trees to statements: names, types and parameters resolved over a catalog.
+//!
+//! Reading order: [`context`] (what DataFusion's binder asks), [`query`] (queries, whole), then what they are made of:
+//! [`names`] (of output columns), [`operators`], [`types`], [`literal`] (text to values), [`coerce`] (assignment),
+//! [`parameters`], [`keys`] (equality of floats and intervals); then the statements: [`insert`], [`change`] (UPDATE
+//! and DELETE), [`returning`], [`ddl`], [`copy`], [`show`].
 
+mod change;
+pub mod coerce;
+mod context;
+mod copy;
+mod ddl;
+pub mod errors;
+mod insert;
+pub mod keys;
+pub mod literal;
+mod names;
+mod operators;
 pub mod parameters;
+pub mod query;
+mod returning;
+mod show;
+pub mod types;
 
-use datafusion::arrow::datatypes::DataType;
-use datafusion::execution::SessionState;
-use datafusion::logical_expr::LogicalPlan;
-use plan::PlanError;
+use std::sync::Arc;
 
-use crate::catalog::{Catalog, SessionInfo, ViewInfo};
-use crate::{Bound, Parsed, Planner};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::execution::{SessionState, SessionStateBuilder};
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
+use plan::{PlanError, SqlState};
 
-/// Adds the planner's own functions, planners and rules to DataFusion's session.
+use crate::catalog::{Catalog, Object, SessionInfo, TableInfo, ViewInfo};
+use crate::parse::{Parsed, Syntax, parse_query_text};
+use crate::statement::{Drop, Statement};
+use crate::{Bound, Planner};
+use context::Context;
+pub(crate) use insert::interval_text;
+use names::shown;
+pub(crate) use operators::{call, text as text_ast};
+use query::output_schema;
+
+/// Adds the planner's own rules to DataFusion's session.
 pub(crate) fn prepare_session(session: SessionState) -> SessionState {
-    session
+    SessionStateBuilder::new_from_existing(session).with_analyzer_rule(Arc::new(keys::NormalizeKeys)).build()
 }
 
 /// Resolves the names and types of a statement.
 pub(crate) fn bind(
-    _planner: &Planner,
+    planner: &Planner,
     parsed: &Parsed,
-    _catalog: &dyn Catalog,
-    _session: &SessionInfo,
-    _parameter_types: &[Option<DataType>],
+    catalog: &dyn Catalog,
+    session: &SessionInfo,
+    declared: &[Option<DataType>],
 ) -> Result<Bound, PlanError> {
-    Err(PlanError::unsupported(parsed.text()))
+    let context = Context::new(planner, catalog, session, &parsed.source);
+    let statement = match parsed.syntax.as_ref() {
+        Syntax::Query(query) => {
+            let (plan, parameters) = context.query(query, declared)?;
+            let schema = Some(output_schema(&plan));
+            return Ok(Bound { statement: Statement::Query(plan), parameters, schema });
+        }
+        Syntax::Insert(insert) => return insert::bind(&context, insert, declared),
+        Syntax::Update(update) => return change::bind_update(&context, update, declared),
+        Syntax::Delete(delete) => return change::bind_delete(&context, delete, declared),
+        Syntax::DeclareCursor { name, query } => {
+            let (query, parameters) = context.query(query, declared)?;
+            let statement = Statement::DeclareCursor { name: name.clone(), query };
+            return Ok(Bound { statement, parameters, schema: None });
+        }
+        Syntax::Copy(syntax) => copy::bind(&context, syntax)?,
+        Syntax::Explain { options, statement } => {
+            let lines = ddl::explain(planner, *options, statement, catalog, session)?;
+            let field = Field::new("QUERY PLAN", DataType::Utf8, false);
+            let schema: SchemaRef = Arc::new(Schema::new(vec![field]));
+            return Ok(Bound { statement: Statement::Explain { lines }, parameters: Vec::new(), schema: Some(schema) });
+        }
+        Syntax::Show { name } => {
+            let columns = if name == "all" { vec!["name", "setting", "description"] } else { vec![name.as_str()] };
+            let fields: Vec<Field> = columns.into_iter().map(|name| Field::new(name, DataType::Utf8, true)).collect();
+            let schema: SchemaRef = Arc::new(Schema::new(fields));
+            let statement = Statement::Show { name: name.clone() };
+            return Ok(Bound { statement, parameters: Vec::new(), schema: Some(schema) });
+        }
+        Syntax::ShowRelations(what) => {
+            let plan = show::bind(&context, what)?;
+            let schema = Some(output_schema(&plan));
+            return Ok(Bound { statement: Statement::Query(plan), parameters: Vec::new(), schema });
+        }
+        other => plain(&context, other)?,
+    };
+    Ok(Bound { statement, parameters: Vec::new(), schema: None })
+}
+
+/// Statements that return no rows and take no parameters.
+fn plain(context: &Context<'_>, syntax: &Syntax) -> Result<Statement, PlanError> {
+    Ok(match syntax {
+        Syntax::Empty => Statement::Empty,
+        Syntax::Truncate(names) => {
+            let tables = names.iter().map(|name| writable_table(context, name, "truncate"));
+            Statement::Truncate(tables.collect::<Result<_, _>>()?)
+        }
+        Syntax::CreateSchema { name, if_not_exists } => {
+            Statement::CreateSchema { name: name.clone(), if_not_exists: *if_not_exists }
+        }
+        Syntax::CreateTable(syntax) => Statement::CreateTable(ddl::create_table(context, syntax)?),
+        Syntax::CreateView(syntax) => Statement::CreateView(ddl::create_view(context, syntax)?),
+        Syntax::Drop { kind, names, if_exists, cascade } => {
+            Statement::Drop(Drop { kind: *kind, names: names.clone(), if_exists: *if_exists, cascade: *cascade })
+        }
+        Syntax::Begin { read_only } => Statement::Begin { read_only: *read_only },
+        Syntax::Commit => Statement::Commit,
+        Syntax::Rollback => Statement::Rollback,
+        Syntax::Set { name, value, local } => {
+            Statement::Set { name: name.clone(), value: value.clone(), local: *local }
+        }
+        Syntax::Reset { name } => Statement::Reset { name: name.clone() },
+        Syntax::Prepare { name, types, statement } => {
+            let types = types.iter().map(|data_type| types::field_of(data_type).map(|field| field.data_type().clone()));
+            Statement::Prepare {
+                name: name.clone(),
+                text: statement.text().to_string(),
+                types: types.collect::<Result<_, _>>()?,
+            }
+        }
+        Syntax::Execute { name, arguments } => {
+            let arguments = arguments.iter().map(|argument| context.constant(argument));
+            Statement::Execute { name: name.clone(), arguments: arguments.collect::<Result<_, _>>()? }
+        }
+        Syntax::Deallocate { name } => Statement::Deallocate { name: name.clone() },
+        Syntax::Fetch { name, count } => Statement::Fetch { name: name.clone(), count: *count },
+        Syntax::CloseCursor { name } => Statement::CloseCursor { name: name.clone() },
+        Syntax::DiscardAll => Statement::DiscardAll,
+        Syntax::NoOperation { tag } => Statement::NoOperation { tag: tag.clone() },
+        Syntax::Unsupported(what) => return Err(PlanError::unsupported(what)),
+        Syntax::Query(_)
+        | Syntax::Insert(_)
+        | Syntax::Update(_)
+        | Syntax::Delete(_)
+        | Syntax::Copy(_)
+        | Syntax::Explain { .. }
+        | Syntax::Show { .. }
+        | Syntax::ShowRelations(_)
+        | Syntax::DeclareCursor { .. } => return Err(PlanError::internal("a statement with rows was bound as one without")),
+    })
 }
 
 /// Plans the stored definition of a view again.
-pub(crate) fn plan_view(_planner: &Planner, view: &ViewInfo, _catalog: &dyn Catalog) -> Result<LogicalPlan, PlanError> {
-    Err(PlanError::unsupported(&view.name))
+pub(crate) fn plan_view(planner: &Planner, view: &ViewInfo, catalog: &dyn Catalog) -> Result<LogicalPlan, PlanError> {
+    let session = SessionInfo {
+        search_path: view.search_path.clone(),
+        time_zone: "UTC".to_string(),
+        user: "tidemill".to_string(),
+        database: "tidemill".to_string(),
+    };
+    view_plan(planner, view, catalog, &session, 0)
+}
+
+/// Plans the definition of a view that is used in a query, under the view's own search path.
+pub(crate) fn view_plan(
+    planner: &Planner,
+    view: &ViewInfo,
+    catalog: &dyn Catalog,
+    session: &SessionInfo,
+    depth: usize,
+) -> Result<LogicalPlan, PlanError> {
+    let (source, query) = parse_query_text(&view.query)?;
+    let session = SessionInfo { search_path: view.search_path.clone(), ..session.clone() };
+    let mut context = Context::new(planner, catalog, &session, &source);
+    context.depth = depth;
+    // Positions would be places in the stored text and not in the client's.
+    let planned = context.query(&query, &[]).map_err(|error| PlanError { position: None, ..error });
+    let (plan, _) = planned?;
+    with_column_names(plan, &view.columns)
+}
+
+/// A query as the definition of a relation: with the given names for its first columns, and PostgreSQL's for the
+/// others. Names must be unique.
+pub(crate) fn with_column_names(plan: LogicalPlan, columns: &[String]) -> Result<LogicalPlan, PlanError> {
+    let fields = plan.schema().fields();
+    if columns.len() > fields.len() {
+        return Err(PlanError::new(
+            SqlState::SYNTAX_ERROR,
+            format!("{} column names are given, but the query has {} columns", columns.len(), fields.len()),
+        ));
+    }
+    let names: Vec<String> = fields
+        .iter()
+        .enumerate()
+        .map(|(index, field)| columns.get(index).cloned().unwrap_or_else(|| shown(field.name()).to_string()))
+        .collect();
+    if let Some(repeated) = first_repeated(&names) {
+        return Err(PlanError::new(
+            SqlState::DUPLICATE_COLUMN,
+            format!("column \"{repeated}\" specified more than once"),
+        )
+        .with_hint("Give each column a name of its own with AS."));
+    }
+    if names.iter().zip(fields).all(|(name, field)| name == field.name()) {
+        return Ok(plan);
+    }
+    let columns = plan.schema().columns();
+    let expressions = columns.into_iter().zip(names).map(|(column, name)| {
+        datafusion::logical_expr::Expr::Column(column).alias(name)
+    });
+    let expressions: Vec<_> = expressions.collect();
+    LogicalPlanBuilder::from(plan)
+        .project(expressions)
+        .and_then(LogicalPlanBuilder::build)
+        .map_err(errors::from_datafusion)
+}
+
+/// The first name that is there twice.
+pub(crate) fn first_repeated(names: &[String]) -> Option<&String> {
+    let mut seen = std::collections::HashSet::new();
+    names.iter().find(|name| !seen.insert(name.as_str()))
+}
+
+/// The table of a name, for a statement that changes its rows.
+pub(crate) fn writable_table(
+    context: &Context<'_>,
+    name: &datafusion::sql::sqlparser::ast::ObjectName,
+    verb: &str,
+) -> Result<Arc<TableInfo>, PlanError> {
+    let (schema, name) = crate::parse::schema_and_name(name)?;
+    let wrong = |kind: &str, hint: &str| {
+        Err(PlanError::new(SqlState::WRONG_OBJECT_TYPE, format!("cannot {verb} {kind} \"{name}\"")).with_hint(hint))
+    };
+    match context.resolve(schema.as_deref(), &name)? {
+        Object::Table(table) => Ok(table),
+        Object::View(_) => wrong("view", "Change the tables that it reads."),
+        Object::MaterializedView(_, _) => {
+            wrong("materialized view", "It is kept up to date by itself; change the tables that it reads.")
+        }
+        Object::Errors(_) => wrong("the errors of a view", "A failed row goes away when it is changed in its table."),
+        Object::System(_) => Err(PlanError::new(
+            SqlState::INSUFFICIENT_PRIVILEGE,
+            format!("permission denied: \"{name}\" is a system catalog"),
+        )),
+    }
+}
+
+/// The position of a column in a table.
+pub(crate) fn column_position(context: &Context<'_>, table: &TableInfo, column: &str) -> Result<usize, PlanError> {
+    let found = table.columns.iter().position(|info| info.name == column);
+    found.ok_or_else(|| {
+        let relation = table.relation.name.rsplit('.').next().unwrap_or(&table.relation.name);
+        let error = PlanError::new(
+            SqlState::UNDEFINED_COLUMN,
+            format!("column \"{column}\" of relation \"{relation}\" does not exist"),
+        )
+        .at(context.source.position_of_name(None, column));
+        let names = table.columns.iter().map(|info| info.name.as_str());
+        match crate::catalog::nearest(column, names) {
+            Some(near) => error.with_hint(format!("Perhaps you meant to reference the column \"{near}\".")),
+            None => error,
+        }
+    })
 }

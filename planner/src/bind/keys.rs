@@ -1,0 +1,299 @@
+//! Equality of floats and intervals as PostgreSQL has it: -0.0 = 0.0, NaN = NaN, and intervals are equal when they
+//! are equally long (a month is 30 days, a day 24 hours).
+//!
+//! Arrow compares floats by their bits and intervals part by part. This rule wraps operands of comparisons, group
+//! keys, DISTINCT columns and partition keys of those types in [`Normalize`], which maps equal values to one.
+
+use std::sync::{Arc, LazyLock};
+
+use datafusion::arrow::array::{ArrayRef, AsArray};
+use datafusion::arrow::datatypes::{
+    DataType, Float32Type, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
+};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, DFSchema, ScalarValue};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::{Between, InList};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    Aggregate, BinaryExpr, ColumnarValue, Distinct, DistinctOn, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+/// The name of the normalising function.
+pub const NORMALIZE: &str = "normalize_key";
+
+static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(Normalize::new())));
+
+/// Maps equal floats and intervals to one value.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Normalize {
+    signature: Signature,
+}
+
+impl Normalize {
+    fn new() -> Self {
+        Normalize { signature: Signature::any(1, Volatility::Immutable) }
+    }
+}
+
+/// The one interval for all that are as long: no months, and nanoseconds within a day.
+fn normal_interval(value: IntervalMonthDayNano) -> IntervalMonthDayNano {
+    const DAY: i128 = 86_400_000_000_000;
+    let days = i128::from(value.months) * 30 + i128::from(value.days);
+    let total = days * DAY + i128::from(value.nanoseconds);
+    let (days, nanos) = (total.div_euclid(DAY), total.rem_euclid(DAY));
+    match (i32::try_from(days), i64::try_from(nanos)) {
+        (Ok(days), Ok(nanos)) => IntervalMonthDayNano::new(0, days, nanos),
+        _ => value,
+    }
+}
+
+fn normal(array: &ArrayRef) -> ArrayRef {
+    match array.data_type() {
+        DataType::Float64 => {
+            let normal = |v: f64| if v.is_nan() { f64::NAN } else { v + 0.0 };
+            Arc::new(array.as_primitive::<Float64Type>().unary::<_, Float64Type>(normal))
+        }
+        DataType::Float32 => {
+            let normal = |v: f32| if v.is_nan() { f32::NAN } else { v + 0.0 };
+            Arc::new(array.as_primitive::<Float32Type>().unary::<_, Float32Type>(normal))
+        }
+        DataType::Interval(IntervalUnit::MonthDayNano) => {
+            let intervals = array.as_primitive::<IntervalMonthDayNanoType>();
+            Arc::new(intervals.unary::<_, IntervalMonthDayNanoType>(normal_interval))
+        }
+        _ => array.clone(),
+    }
+}
+
+impl ScalarUDFImpl for Normalize {
+    fn name(&self) -> &str {
+        NORMALIZE
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
+        Ok(arg_types[0].clone())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        match &args.args[0] {
+            ColumnarValue::Array(array) => Ok(ColumnarValue::Array(normal(array))),
+            ColumnarValue::Scalar(value) => {
+                let array = normal(&value.to_array()?);
+                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?))
+            }
+        }
+    }
+}
+
+/// Whether equal values of a type can differ in their bits.
+fn needs_normalizing(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Float32 | DataType::Float64 | DataType::Interval(IntervalUnit::MonthDayNano))
+}
+
+fn is_normalized(expression: &Expr) -> bool {
+    match expression {
+        Expr::Alias(alias) => is_normalized(&alias.expr),
+        Expr::ScalarFunction(call) => call.func.name() == NORMALIZE,
+        _ => false,
+    }
+}
+
+/// Wraps an expression, if its type needs it and it is not wrapped yet.
+fn wrap(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    if is_normalized(&expression) || !needs_normalizing(&expression.get_type(schema)?) {
+        return Ok(Transformed::no(expression));
+    }
+    if let Expr::Literal(value, metadata) = &expression {
+        let array = normal(&value.to_array()?);
+        let normal = ScalarValue::try_from_array(&array, 0)?;
+        return Ok(Transformed::yes(Expr::Literal(normal, metadata.clone())));
+    }
+    Ok(Transformed::yes(FUNCTION.call(vec![expression])))
+}
+
+/// The rule.
+#[derive(Debug)]
+pub struct NormalizeKeys;
+
+impl AnalyzerRule for NormalizeKeys {
+    fn name(&self) -> &str {
+        "normalize_keys"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        plan.transform_up_with_subqueries(rewrite_node).map(|transformed| transformed.data)
+    }
+}
+
+fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let schema = merge_schema(&node.inputs());
+    let names = NamePreserver::new(&node);
+    let comparisons = node.map_expressions(|expression| {
+        let name = names.save(&expression);
+        let rewritten = expression.transform_up(|expression| rewrite_comparison(expression, &schema))?;
+        Ok(if rewritten.transformed { rewritten.update_data(|expression| name.restore(expression)) } else { rewritten })
+    })?;
+    comparisons.transform_data(rewrite_keys)
+}
+
+fn rewrite_comparison(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    match expression {
+        Expr::BinaryExpr(BinaryExpr { left, op, right })
+            if super::operators::is_comparison(op) =>
+        {
+            let (left, right) = (wrap(*left, schema)?, wrap(*right, schema)?);
+            let changed = left.transformed || right.transformed;
+            let expression =
+                Expr::BinaryExpr(BinaryExpr { left: Box::new(left.data), op, right: Box::new(right.data) });
+            Ok(if changed { Transformed::yes(expression) } else { Transformed::no(expression) })
+        }
+        Expr::InList(InList { expr, list, negated }) => {
+            let expr = wrap(*expr, schema)?;
+            let mut changed = expr.transformed;
+            let mut items = Vec::with_capacity(list.len());
+            for item in list {
+                let item = wrap(item, schema)?;
+                changed |= item.transformed;
+                items.push(item.data);
+            }
+            let expression = Expr::InList(InList { expr: Box::new(expr.data), list: items, negated });
+            Ok(if changed { Transformed::yes(expression) } else { Transformed::no(expression) })
+        }
+        Expr::Between(Between { expr, negated, low, high }) => {
+            let (expr, low, high) = (wrap(*expr, schema)?, wrap(*low, schema)?, wrap(*high, schema)?);
+            let changed = expr.transformed || low.transformed || high.transformed;
+            let expression = Expr::Between(Between {
+                expr: Box::new(expr.data),
+                negated,
+                low: Box::new(low.data),
+                high: Box::new(high.data),
+            });
+            Ok(if changed { Transformed::yes(expression) } else { Transformed::no(expression) })
+        }
+        // DISTINCT of an aggregate compares its arguments.
+        Expr::AggregateFunction(mut aggregate) if aggregate.params.distinct => {
+            let mut changed = false;
+            let mut args = Vec::with_capacity(aggregate.params.args.len());
+            for arg in aggregate.params.args {
+                let arg = wrap(arg, schema)?;
+                changed |= arg.transformed;
+                args.push(arg.data);
+            }
+            aggregate.params.args = args;
+            let expression = Expr::AggregateFunction(aggregate);
+            Ok(if changed { Transformed::yes(expression) } else { Transformed::no(expression) })
+        }
+        Expr::WindowFunction(mut window) => {
+            let mut changed = false;
+            let mut keys = Vec::with_capacity(window.params.partition_by.len());
+            for key in window.params.partition_by {
+                let key = wrap(key, schema)?;
+                changed |= key.transformed;
+                keys.push(key.data);
+            }
+            window.params.partition_by = keys;
+            let expression = Expr::WindowFunction(window);
+            Ok(if changed { Transformed::yes(expression) } else { Transformed::no(expression) })
+        }
+        other => Ok(Transformed::no(other)),
+    }
+}
+
+/// Group keys, DISTINCT columns and equated join keys.
+fn rewrite_keys(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    match node {
+        LogicalPlan::Aggregate(aggregate) => group_keys(aggregate),
+        LogicalPlan::Distinct(Distinct::All(input)) => match normal_columns(&input)? {
+            Some(input) => Ok(Transformed::yes(LogicalPlan::Distinct(Distinct::All(Arc::new(input))))),
+            None => Ok(Transformed::no(LogicalPlan::Distinct(Distinct::All(input)))),
+        },
+        LogicalPlan::Distinct(Distinct::On(on)) => distinct_on(on),
+        LogicalPlan::Join(mut join) => {
+            let (left, right) = (join.left.schema().clone(), join.right.schema().clone());
+            let mut changed = false;
+            let mut pairs = Vec::with_capacity(join.on.len());
+            for (left_key, right_key) in join.on {
+                let left_key = wrap(left_key, &left)?;
+                let right_key = wrap(right_key, &right)?;
+                changed |= left_key.transformed || right_key.transformed;
+                pairs.push((left_key.data, right_key.data));
+            }
+            join.on = pairs;
+            let node = LogicalPlan::Join(join);
+            Ok(if changed { Transformed::yes(node) } else { Transformed::no(node) })
+        }
+        other => Ok(Transformed::no(other)),
+    }
+}
+
+/// Group keys keep their names, so that nothing above the aggregate changes.
+fn group_keys(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
+    let schema = aggregate.input.schema().clone();
+    let names = NamePreserver::new_for_projection();
+    let mut changed = false;
+    let mut keys = Vec::with_capacity(aggregate.group_expr.len());
+    for key in aggregate.group_expr {
+        // The keys of grouping sets are lists of their own.
+        if matches!(key, Expr::GroupingSet(_)) {
+            keys.push(key);
+            continue;
+        }
+        let name = names.save(&key);
+        let key = wrap(key, &schema)?;
+        changed |= key.transformed;
+        keys.push(if key.transformed { name.restore(key.data) } else { key.data });
+    }
+    let aggregate = Aggregate::try_new(aggregate.input, keys, aggregate.aggr_expr)?;
+    let node = LogicalPlan::Aggregate(aggregate);
+    Ok(if changed { Transformed::yes(node) } else { Transformed::no(node) })
+}
+
+/// A projection that normalizes the columns that need it, unless they come from such a projection.
+fn normal_columns(input: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+    let schema = input.schema();
+    let done = |index: usize| match input {
+        LogicalPlan::Projection(projection) => is_normalized(&projection.expr[index]),
+        _ => false,
+    };
+    let needed = (0..schema.fields().len())
+        .any(|index| needs_normalizing(schema.field(index).data_type()) && !done(index));
+    if !needed {
+        return Ok(None);
+    }
+    let expressions: Vec<Expr> = schema
+        .iter()
+        .enumerate()
+        .map(|(index, (qualifier, field))| {
+            let column = Expr::Column(Column::from((qualifier, field)));
+            if needs_normalizing(field.data_type()) && !done(index) {
+                FUNCTION.call(vec![column]).alias_qualified(qualifier.cloned(), field.name())
+            } else {
+                column
+            }
+        })
+        .collect();
+    LogicalPlanBuilder::from(input.clone()).project(expressions)?.build().map(Some)
+}
+
+fn distinct_on(mut on: DistinctOn) -> Result<Transformed<LogicalPlan>> {
+    let schema = on.input.schema().clone();
+    let mut changed = false;
+    let mut keys = Vec::with_capacity(on.on_expr.len());
+    for key in on.on_expr {
+        let key = wrap(key, &schema)?;
+        changed |= key.transformed;
+        keys.push(key.data);
+    }
+    on.on_expr = keys;
+    let node = LogicalPlan::Distinct(Distinct::On(on));
+    Ok(if changed { Transformed::yes(node) } else { Transformed::no(node) })
+}

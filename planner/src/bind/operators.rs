@@ -1,0 +1,206 @@
+//! Operators, functions and constants that PostgreSQL spells or types differently from DataFusion.
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::{Between, InList};
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator};
+use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Expr as Ast, FunctionArguments};
+use plan::PlanError;
+
+use crate::catalog::SessionInfo;
+use crate::parse::fold;
+
+/// Rewrites one expression of a syntax tree; its parts are visited afterwards.
+pub(crate) fn rewrite(expression: &mut Ast, session: &SessionInfo) -> std::result::Result<(), PlanError> {
+    match expression {
+        // There is one collation, by bytes.
+        Ast::Collate { expr, .. } => {
+            *expression = expr.as_ref().clone();
+            return rewrite(expression, session);
+        }
+        Ast::BinaryOp { op, left, right } => {
+            if let BinaryOperator::PGCustomBinaryOperator(parts) = op
+                && let Some(plain) = parts.last().and_then(|symbol| plain_operator(symbol))
+            {
+                *op = plain;
+            }
+            if *op == BinaryOperator::PGExp {
+                *expression = call("power", vec![left.as_ref().clone(), right.as_ref().clone()]);
+            }
+        }
+        Ast::Function(function) => {
+            if function.name.0.len() == 2
+                && function.name.0[0].as_ident().is_some_and(|schema| fold(schema) == "pg_catalog")
+            {
+                function.name.0.remove(0);
+            }
+            if let Some(value) = session_value(function, session) {
+                *expression = text(value);
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// The operator of OPERATOR(pg_catalog.x).
+fn plain_operator(symbol: &str) -> Option<BinaryOperator> {
+    Some(match symbol {
+        "~" => BinaryOperator::PGRegexMatch,
+        "~*" => BinaryOperator::PGRegexIMatch,
+        "!~" => BinaryOperator::PGRegexNotMatch,
+        "!~*" => BinaryOperator::PGRegexNotIMatch,
+        "~~" => BinaryOperator::PGLikeMatch,
+        "~~*" => BinaryOperator::PGILikeMatch,
+        "!~~" => BinaryOperator::PGNotLikeMatch,
+        "!~~*" => BinaryOperator::PGNotILikeMatch,
+        "=" => BinaryOperator::Eq,
+        "<>" | "!=" => BinaryOperator::NotEq,
+        "<" => BinaryOperator::Lt,
+        "<=" => BinaryOperator::LtEq,
+        ">" => BinaryOperator::Gt,
+        ">=" => BinaryOperator::GtEq,
+        "+" => BinaryOperator::Plus,
+        "-" => BinaryOperator::Minus,
+        "*" => BinaryOperator::Multiply,
+        "/" => BinaryOperator::Divide,
+        "%" => BinaryOperator::Modulo,
+        "||" => BinaryOperator::StringConcat,
+        _ => return None,
+    })
+}
+
+/// Functions whose value is the session's.
+fn session_value(function: &ast::Function, session: &SessionInfo) -> Option<String> {
+    let no_arguments = match &function.args {
+        FunctionArguments::None => true,
+        FunctionArguments::List(list) => list.args.is_empty(),
+        FunctionArguments::Subquery(_) => false,
+    };
+    if !no_arguments || function.name.0.len() != 1 {
+        return None;
+    }
+    let name = fold(function.name.0[0].as_ident()?);
+    match name.as_str() {
+        "current_schema" => Some(session.current_schema().to_string()),
+        "current_database" | "current_catalog" => Some(session.database.clone()),
+        "current_user" | "session_user" | "user" | "current_role" => Some(session.user.clone()),
+        _ => None,
+    }
+}
+
+/// A text constant in a syntax tree.
+pub(crate) fn text(value: String) -> Ast {
+    Ast::Value(ast::Value::SingleQuotedString(value).with_empty_span())
+}
+
+/// A function call in a syntax tree.
+pub(crate) fn call(name: &str, arguments: Vec<Ast>) -> Ast {
+    let args = arguments
+        .into_iter()
+        .map(|argument| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(argument)))
+        .collect();
+    Ast::Function(ast::Function {
+        name: ast::ObjectName(vec![ast::ObjectNamePart::Identifier(ast::Ident::new(name))]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(ast::FunctionArgumentList {
+            duplicate_treatment: None,
+            args,
+            clauses: Vec::new(),
+        }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}
+
+/// A text constant compared or calculated with a value of another type takes that type, as in PostgreSQL.
+pub(crate) fn text_constants(plan: LogicalPlan) -> Result<LogicalPlan> {
+    plan.transform_up_with_subqueries(|node| {
+        let schema = merge_schema(&node.inputs());
+        let node = node.map_expressions(|expression| {
+            expression.transform_up(|expression| typed_constants(expression, &schema))
+        })?;
+        if node.transformed { node.map_data(LogicalPlan::recompute_schema) } else { Ok(node) }
+    })
+    .map(|transformed| transformed.data)
+}
+
+fn typed_constants(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    match expression {
+        Expr::BinaryExpr(BinaryExpr { left, op, right })
+            if is_text_constant(&left) != is_text_constant(&right) && takes_other_type(op) =>
+        {
+            let (constant, other) = if is_text_constant(&left) { (&left, &right) } else { (&right, &left) };
+            let Some(cast) = constant_as(constant, other, op, schema) else {
+                return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })));
+            };
+            let (left, right) =
+                if is_text_constant(&left) { (Box::new(cast), right) } else { (left, Box::new(cast)) };
+            Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right })))
+        }
+        Expr::InList(InList { expr, list, negated }) if list.iter().any(is_text_constant) => {
+            let list = list
+                .into_iter()
+                .map(|item| constant_as(&item, &expr, Operator::Eq, schema).unwrap_or(item))
+                .collect();
+            Ok(Transformed::yes(Expr::InList(InList { expr, list, negated })))
+        }
+        Expr::Between(Between { expr, negated, low, high }) => {
+            let typed = |bound: Box<Expr>| match constant_as(&bound, &expr, Operator::Eq, schema) {
+                Some(cast) => Box::new(cast),
+                None => bound,
+            };
+            let (low, high) = (typed(low), typed(high));
+            Ok(Transformed::yes(Expr::Between(Between { expr, negated, low, high })))
+        }
+        other => Ok(Transformed::no(other)),
+    }
+}
+
+/// Whether an operator compares.
+pub(crate) fn is_comparison(op: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
+}
+
+fn takes_other_type(op: Operator) -> bool {
+    is_comparison(op) || matches!(op, Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide)
+}
+
+fn is_text_constant(expression: &Expr) -> bool {
+    matches!(expression, Expr::Literal(ScalarValue::Utf8(Some(_)), _))
+}
+
+/// A text constant cast to the type of the other operand, if that is not a text and PostgreSQL would do so.
+fn constant_as(constant: &Expr, other: &Expr, op: Operator, schema: &DFSchema) -> Option<Expr> {
+    if !is_text_constant(constant) {
+        return None;
+    }
+    let data_type = other.get_type(schema).ok()?;
+    let target = match (&data_type, is_comparison(op)) {
+        (DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 | DataType::Null, _) => return None,
+        (DataType::Dictionary(_, _), _) => return None,
+        (_, true) => data_type,
+        // An instant and a text: the text is an interval. Numbers: the other's type.
+        (DataType::Timestamp(_, _) | DataType::Date32, false) if matches!(op, Operator::Plus) => {
+            DataType::Interval(datafusion::arrow::datatypes::IntervalUnit::MonthDayNano)
+        }
+        (data_type, false) if data_type.is_numeric() || matches!(data_type, DataType::Timestamp(_, _)) => {
+            data_type.clone()
+        }
+        _ => return None,
+    };
+    if let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = constant {
+        let field = datafusion::arrow::datatypes::Field::new("", target.clone(), true);
+        if let Ok(value) = super::literal::parse_text(text, &field, "UTC") {
+            return Some(Expr::Literal(value, None));
+        }
+    }
+    Some(Expr::Cast(Cast::new(Box::new(constant.clone()), target)))
+}

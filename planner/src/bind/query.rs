@@ -1,0 +1,196 @@
+//! Queries: syntax tree to analyzed logical plan.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
+use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
+use datafusion::sql::sqlparser::ast::{self, VisitMut, VisitorMut};
+use plan::{PlanError, SqlState};
+
+use super::context::Context;
+use super::errors::plan_error;
+use super::{names, operators, parameters};
+
+/// DataFusion's options for reading syntax trees.
+fn options() -> ParserOptions {
+    ParserOptions::new()
+        .with_parse_float_as_decimal(true)
+        .with_map_string_types_to_utf8view(false)
+        .with_collect_spans(true)
+}
+
+impl Context<'_> {
+    /// DataFusion's binder over this context.
+    pub fn binder(&self) -> SqlToRel<'_, Self> {
+        SqlToRel::new_with_options(self, options())
+    }
+
+    /// An error of DataFusion's in PostgreSQL's words.
+    pub fn error(&self, error: datafusion::error::DataFusionError) -> PlanError {
+        plan_error(error, self.source)
+    }
+
+    /// The syntax tree in the spelling that DataFusion understands.
+    pub fn rewrite<T: VisitMut>(&self, tree: &mut T) -> Result<(), PlanError> {
+        let mut rewriter = Rewriter { context: self };
+        match VisitMut::visit(tree, &mut rewriter) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(error) => Err(error),
+        }
+    }
+
+    /// Binds a query without analyzing it: types are not coerced yet, parameters may be untyped.
+    pub fn bind_query(&self, query: &ast::Query, declared: &[Option<DataType>]) -> Result<LogicalPlan, PlanError> {
+        let mut query = query.clone();
+        check_query(&query)?;
+        // FOR UPDATE and the like: there is nothing that could be locked out.
+        query.locks.clear();
+        self.rewrite(&mut query)?;
+        let mut planner_context = planner_context(declared);
+        let statement = ast::Statement::Query(Box::new(query));
+        self.binder()
+            .sql_statement_to_plan_with_context(statement, &mut planner_context)
+            .map_err(|error| self.error(error))
+    }
+
+    /// Binds an expression over a schema, without analyzing it.
+    pub fn bind_expression(
+        &self,
+        expression: &ast::Expr,
+        schema: &DFSchema,
+        declared: &[Option<DataType>],
+    ) -> Result<Expr, PlanError> {
+        let mut expression = expression.clone();
+        self.rewrite(&mut expression)?;
+        self.binder()
+            .sql_to_expr(expression, schema, &mut planner_context(declared))
+            .map_err(|error| self.error(error))
+    }
+
+    /// Gives parameters their types and applies DataFusion's and our own analyzer rules.
+    pub fn analyze(&self, plan: LogicalPlan) -> Result<(LogicalPlan, Vec<DataType>), PlanError> {
+        let (plan, types) = parameters::resolve(plan).map_err(|error| self.error(error))?;
+        let plan = operators::text_constants(plan).map_err(|error| self.error(error))?;
+        let state = self.state();
+        let plan = state
+            .analyzer()
+            .execute_and_check(plan, state.config_options(), |_, _| {})
+            .map_err(|error| self.error(error))?;
+        Ok((plan, types))
+    }
+
+    /// Binds and analyzes a query.
+    pub fn query(
+        &self,
+        query: &ast::Query,
+        declared: &[Option<DataType>],
+    ) -> Result<(LogicalPlan, Vec<DataType>), PlanError> {
+        let plan = self.bind_query(query, declared)?;
+        self.analyze(plan)
+    }
+
+    /// Coerces and simplifies an expression over a schema; constants become literals.
+    pub fn simplify(&self, expression: Expr, schema: &DFSchema) -> Result<Expr, PlanError> {
+        let context = SimplifyContext::builder()
+            .with_config_options(Arc::clone(self.state().config_options()))
+            .with_schema(Arc::new(schema.clone()))
+            .build();
+        let simplifier = ExprSimplifier::new(context);
+        let coerced = simplifier.coerce(expression, schema).map_err(|error| self.error(error))?;
+        simplifier.simplify(coerced).map_err(|error| self.error(error))
+    }
+
+    /// The value of an expression without columns.
+    pub fn constant(&self, expression: &ast::Expr) -> Result<ScalarValue, PlanError> {
+        let schema = DFSchema::empty();
+        let bound = self.bind_expression(expression, &schema, &[])?;
+        match self.simplify(bound, &schema)? {
+            Expr::Literal(value, _) => Ok(value),
+            other => Err(PlanError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                format!("\"{other}\" is not a constant expression"),
+            )),
+        }
+    }
+}
+
+fn planner_context(declared: &[Option<DataType>]) -> PlannerContext {
+    let fields: Vec<Option<FieldRef>> = declared
+        .iter()
+        .map(|data_type| data_type.as_ref().map(|data_type| Arc::new(Field::new("", data_type.clone(), true))))
+        .collect();
+    PlannerContext::new().with_prepare_param_data_types(fields)
+}
+
+/// What the parser lets through and nobody carries out.
+fn check_query(query: &ast::Query) -> Result<(), PlanError> {
+    if query.for_clause.is_some() {
+        return Err(PlanError::unsupported("FOR XML, FOR JSON and FOR BROWSE"));
+    }
+    if query.format_clause.is_some() || query.settings.is_some() || !query.pipe_operators.is_empty() {
+        return Err(PlanError::unsupported("this clause of a query"));
+    }
+    Ok(())
+}
+
+/// Rewrites from inside out what PostgreSQL or a streaming dialect spells differently from DataFusion.
+struct Rewriter<'a, 'b> {
+    context: &'a Context<'b>,
+}
+
+impl VisitorMut for Rewriter<'_, '_> {
+    type Break = PlanError;
+
+    fn pre_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<PlanError> {
+        if select.into.is_some() {
+            return ControlFlow::Break(PlanError::unsupported("SELECT INTO").with_hint("Use CREATE TABLE AS."));
+        }
+        names::name_items(select);
+        match crate::windows::grouping::rewrite(select, &mut []) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
+    }
+
+    /// A select with the ORDER BY that belongs to it.
+    fn pre_visit_query(&mut self, query: &mut ast::Query) -> ControlFlow<PlanError> {
+        let ast::SetExpr::Select(select) = query.body.as_mut() else { return ControlFlow::Continue(()) };
+        let mut none = Vec::new();
+        let order_by = match &mut query.order_by {
+            Some(ast::OrderBy { kind: ast::OrderByKind::Expressions(expressions), .. }) => expressions,
+            _ => &mut none,
+        };
+        names::name_items(select);
+        match crate::windows::grouping::rewrite(select, order_by) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
+    }
+
+    fn pre_visit_expr(&mut self, expression: &mut ast::Expr) -> ControlFlow<PlanError> {
+        match operators::rewrite(expression, self.context.session) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
+    }
+}
+
+/// The columns that a client sees: a plan's output, with the names that PostgreSQL would give. Names of a plan are
+/// unique, so repeated ones carry a suffix there.
+pub fn output_schema(plan: &LogicalPlan) -> SchemaRef {
+    let fields: Vec<FieldRef> = plan
+        .schema()
+        .fields()
+        .iter()
+        .map(|field| {
+            let shown = names::shown(field.name());
+            if shown == field.name() { field.clone() } else { Arc::new(field.as_ref().clone().with_name(shown)) }
+        })
+        .collect();
+    Arc::new(Schema::new(fields))
+}
