@@ -3,7 +3,7 @@
 //! A fenced block ```` ```sql ```` is sent to psql as it stands. A fenced block ```` ```text ```` right after it is what psql prints for
 //! it (`-q`, so without command tags); white space at the ends of lines and empty lines do not count. A comment `-- error: text` says
 //! that the block fails with a message that contains the text; without one no error may appear. The blocks of one page run in order,
-//! in one fresh schema. ```` ```sql norun ```` is not run.
+//! in one fresh schema. ```` ```sql norun ```` is not run. With `REWRITE=1` the text blocks become what psql prints.
 
 use anyhow::{Context, Result, bail};
 use std::io::Write;
@@ -21,6 +21,8 @@ pub struct Example {
     pub sql: String,
     /// What psql prints, if the page says so.
     pub output: Option<String>,
+    /// Lines of the page that hold the output, from 0, without the fences.
+    output_lines: std::ops::Range<usize>,
 }
 
 impl Example {
@@ -67,7 +69,7 @@ pub fn parse(text: &str) -> Vec<Example> {
             (Some(_), Some(_)) => {
                 let Some((kind, line, body)) = fence.take() else { continue };
                 if kind == "sql" {
-                    examples.push(Example { line, sql: body, output: None });
+                    examples.push(Example { line, sql: body, output: None, output_lines: 0..0 });
                     adjacent = true;
                     continue;
                 }
@@ -76,6 +78,7 @@ pub fn parse(text: &str) -> Vec<Example> {
                     && let Some(last) = examples.last_mut()
                 {
                     last.output = Some(body);
+                    last.output_lines = line..number;
                 }
                 adjacent = false;
             }
@@ -85,7 +88,7 @@ pub fn parse(text: &str) -> Vec<Example> {
 }
 
 /// Runs the examples of one page; one error for each that is not as the page says.
-pub fn run_page(server: &Server, page: &Path) -> Result<(usize, Vec<String>)> {
+pub fn run_page(server: &Server, page: &Path, rewrite: bool) -> Result<(usize, Vec<String>)> {
     let text = std::fs::read_to_string(page)?;
     let name = page.strip_prefix(checkout()).unwrap_or(page).display().to_string();
     let examples = parse(&text);
@@ -95,16 +98,35 @@ pub fn run_page(server: &Server, page: &Path) -> Result<(usize, Vec<String>)> {
     let mut client = server.client()?;
     client.run("DROP SCHEMA IF EXISTS page CASCADE; CREATE SCHEMA page")?;
     let mut wrong = Vec::new();
+    let mut outputs = Vec::new();
     for example in &examples {
-        if let Err(error) = run_example(server.port(), example) {
-            wrong.push(format!("{name}:{}: {error:#}", example.line));
+        match run_example(server.port(), example, rewrite) {
+            Ok(output) => outputs.push(output),
+            Err(error) => {
+                outputs.push(example.output.clone().unwrap_or_default());
+                wrong.push(format!("{name}:{}: {error:#}", example.line));
+            }
         }
     }
     client.run("DROP SCHEMA page CASCADE")?;
+    if rewrite {
+        std::fs::write(page, with_outputs(&text, &examples, &outputs))?;
+    }
     Ok((examples.len(), wrong))
 }
 
-fn run_example(port: u16, example: &Example) -> Result<()> {
+/// The page with these outputs in its text blocks.
+fn with_outputs(text: &str, examples: &[Example], outputs: &[String]) -> String {
+    let mut lines: Vec<String> = text.lines().map(str::to_string).collect();
+    for (example, output) in examples.iter().zip(outputs).rev().filter(|(example, _)| example.output.is_some()) {
+        let output = output.lines().map(|line| line.trim_end().to_string()).collect::<Vec<_>>();
+        let end = output.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1);
+        lines.splice(example.output_lines.clone(), output[..end].to_vec());
+    }
+    lines.join("\n") + "\n"
+}
+
+fn run_example(port: u16, example: &Example, rewrite: bool) -> Result<String> {
     let (output, errors) = psql(port, &example.sql)?;
     let expected = example.errors();
     if expected.is_empty() && errors.contains("ERROR") {
@@ -116,11 +138,12 @@ fn run_example(port: u16, example: &Example) -> Result<()> {
         }
     }
     if let Some(wanted) = &example.output
+        && !rewrite
         && plain(wanted) != plain(&output)
     {
         bail!("psql prints\n{output}");
     }
-    Ok(())
+    Ok(output)
 }
 
 /// Output and errors of psql for these statements, in the schema of the page.
@@ -162,6 +185,13 @@ mod tests {
         assert_eq!(examples.len(), 1);
         assert_eq!(examples[0].line, 2);
         assert_eq!(examples[0].output.as_deref(), Some(" 1\n"));
+    }
+
+    #[test]
+    fn outputs_are_replaced_in_place() {
+        let page = "```sql\nSELECT 1;\n```\n```text\nold\nold\n```\nend\n";
+        let text = with_outputs(page, &parse(page), &["new \n\n".into()]);
+        assert_eq!(text, "```sql\nSELECT 1;\n```\n```text\nnew\n```\nend\n");
     }
 
     #[test]

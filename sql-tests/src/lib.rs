@@ -9,7 +9,8 @@
 //! - **View = query, whatever the query and the changes**: nothing to write; [`generate`] makes the cases. A new kind of expression or
 //!   query is a few lines there. A failure prints its seed and a shrunk .slt file: put that under `slt/bugs/`.
 //! - **What survives `kill -9`**: [`crash`].
-//! - **An example for users**: a fenced block in `docs/` or README.md; `tests/docs.rs` runs it.
+//! - **The rules of the tree**: [`tidy`].
+//! - **An example for users**: a fenced block in `docs/` or README.md; `tests/docs.rs` runs it, see [`examples`].
 //!
 //! Reading order: [`process`] (one server), [`wire`] (one client), [`slt`], [`generate`] and [`equivalence`], [`crash`], [`oracle`],
 //! [`flights`], [`measure`].

@@ -1,6 +1,7 @@
 //! Runs every SQL example of README.md and of the book; see `sql_tests::examples`.
 //!
-//! `cargo test --release -p sql-tests --test docs -- NAME` runs the pages whose path contains NAME.
+//! `cargo test --release -p sql-tests --test docs -- NAME` runs the pages whose path contains NAME;
+//! `REWRITE=1` writes what psql prints into them.
 
 use anyhow::Result;
 use sql_tests::examples;
@@ -37,7 +38,7 @@ fn run() -> Result<usize> {
             skipped += 1;
             continue;
         }
-        let (count, wrong) = examples::run_page(&server, &page)?;
+        let (count, wrong) = examples::run_page(&server, &page, std::env::var_os("REWRITE").is_some())?;
         total += count;
         failed += wrong.len();
         wrong.iter().for_each(|text| println!("FAIL {text}"));

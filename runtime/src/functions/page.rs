@@ -35,3 +35,20 @@ fn entry(page: &mut String, function: &FunctionDef) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::render;
+
+    /// The page is in git, so that a new function shows its text in review.
+    #[test]
+    fn the_page_in_the_book_is_current() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/src/reference/functions.md");
+        if std::env::var_os("REWRITE").is_some() {
+            std::fs::write(path, render()).expect("the page can be written");
+        }
+        let page = std::fs::read_to_string(path).expect("the page is there");
+        let command = "REWRITE=1 cargo test --release -p runtime --lib the_page_in_the_book";
+        assert!(page == render(), "docs/src/reference/functions.md is out of date; run {command}");
+    }
+}
