@@ -201,7 +201,11 @@ impl Writer {
     }
 
     fn expected(&self) -> BTreeMap<i64, Effect> {
-        self.kept.iter().map(|(seq, operation)| (*seq, operation.effect())).filter(|(_, e)| *e != (0, 0, 0, 0)).collect()
+        self.kept
+            .iter()
+            .map(|(seq, operation)| (*seq, operation.effect()))
+            .filter(|(_, e)| *e != (0, 0, 0, 0))
+            .collect()
     }
 }
 

@@ -154,7 +154,8 @@ impl Oracle {
         let error = self.client.query(&View { materialized: false, ..view.clone() }.create())?.error;
         match error {
             None => self.views.push(number),
-            Some(error) if view.query.contains("TUMBLE(") || view.query.contains("HOP(") || error.sqlstate() == "42P01" => {}
+            Some(error)
+                if view.query.contains("TUMBLE(") || view.query.contains("HOP(") || error.sqlstate() == "42P01" => {}
             Some(error) => *summary.refused.entry(format!("PostgreSQL: {error}")).or_default() += 1,
         }
         Ok(())
@@ -232,8 +233,8 @@ fn play(
         let last = position + 1 == steps.len();
         for number in made.iter().copied().filter(|number| only.is_none_or(|wanted| last && wanted == *number)) {
             let view = &case.views[number];
-            let mut compared = compare(&mut client, view, summary)
-                .with_context(|| format!("while comparing {}", view.create()))?;
+            let mut compared =
+                compare(&mut client, view, summary).with_context(|| format!("while comparing {}", view.create()))?;
             if compared.is_none()
                 && let Some(oracle) = &mut oracle
             {
@@ -404,8 +405,10 @@ fn report(seed: u64, difference: &Difference, (case, steps, expected): &(Case, V
         let types = "T".repeat(expected.first().map_or(1, Vec::len));
         text.push_str(&format!("query {types} rowsort\nSELECT * FROM {};\n----\n", view.name));
         for row in expected {
-            let values: Vec<&str> =
-                row.iter().map(|value| value.as_deref().map_or("NULL", |v| if v.is_empty() { "(empty)" } else { v })).collect();
+            let values: Vec<&str> = row
+                .iter()
+                .map(|value| value.as_deref().map_or("NULL", |v| if v.is_empty() { "(empty)" } else { v }))
+                .collect();
             text.push_str(&(values.join(" ") + "\n"));
         }
     }

@@ -164,10 +164,7 @@ fn psql(port: u16, sql: &str) -> Result<(String, String)> {
     input.write_all(format!("SET search_path TO page;\n{sql}\n").as_bytes())?;
     drop(input);
     let output = child.wait_with_output()?;
-    Ok((
-        String::from_utf8_lossy(&output.stdout).into_owned(),
-        String::from_utf8_lossy(&output.stderr).into_owned(),
-    ))
+    Ok((String::from_utf8_lossy(&output.stdout).into_owned(), String::from_utf8_lossy(&output.stderr).into_owned()))
 }
 
 fn plain(text: &str) -> Vec<&str> {

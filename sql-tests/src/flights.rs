@@ -116,7 +116,19 @@ pub fn copy_with_psql(port: u16, table: &str) -> Result<()> {
     let command =
         format!("\\copy {table} FROM PROGRAM 'gzip -dc {}' WITH (FORMAT csv, HEADER, NULL 'NA')", file.display());
     let output = Command::new("psql")
-        .args(["-h", "127.0.0.1", "-p", &port.to_string(), "-U", "tidemill", "-v", "ON_ERROR_STOP=1", "-Xq", "-c", &command])
+        .args([
+            "-h",
+            "127.0.0.1",
+            "-p",
+            &port.to_string(),
+            "-U",
+            "tidemill",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-Xq",
+            "-c",
+            &command,
+        ])
         .arg("tidemill")
         .output()
         .context("psql")?;

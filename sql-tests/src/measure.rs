@@ -141,7 +141,8 @@ fn load(client: &mut Client, data: &[u8], weather: &[u8], views: usize) -> Resul
 
 // ------------------------------------------------------------------------------------------------ inserts
 
-const INSERT_TABLE: &str = "CREATE TABLE events (id bigint, account int, kind text, amount numeric(10,2), at timestamp)";
+const INSERT_TABLE: &str =
+    "CREATE TABLE events (id bigint, account int, kind text, amount numeric(10,2), at timestamp)";
 
 /// Ten views as an application has them: projections, filters, aggregates, a window, a join, a view on a view.
 const INSERT_VIEWS: [&str; 10] = [
@@ -220,7 +221,12 @@ fn print_rate(label: &str, connections: usize, count: u64, histogram: &Histogram
 type Hammered = (u64, Histogram<u64>, Duration);
 
 /// Runs simple queries on several connections; latencies in microseconds.
-fn hammer(port: u16, connections: usize, time: Duration, sql: &(dyn Fn(usize, u64) -> String + Sync)) -> Result<Hammered> {
+fn hammer(
+    port: u16,
+    connections: usize,
+    time: Duration,
+    sql: &(dyn Fn(usize, u64) -> String + Sync),
+) -> Result<Hammered> {
     let stop = AtomicBool::new(false);
     let started = Instant::now();
     let results: Vec<Result<Histogram<u64>>> = std::thread::scope(|scope| {
@@ -266,7 +272,8 @@ fn paced_inserts(port: u16, time: Duration) -> Result<()> {
             std::thread::sleep(wait);
         }
         let sent = Instant::now();
-        client.run(&format!("INSERT INTO events VALUES ({number}, {}, 'paced', 1.5, now()::timestamp)", number % 1000))?;
+        client
+            .run(&format!("INSERT INTO events VALUES ({number}, {}, 'paced', 1.5, now()::timestamp)", number % 1000))?;
         histogram.record(sent.elapsed().as_micros() as u64)?;
         number += 1;
     }
@@ -286,7 +293,9 @@ fn reads(options: &Options) -> Result<()> {
         let postgres = Postgres::start_with(&[])?;
         let mut client = postgres.client()?;
         fill_for_reads(&mut client)?;
-        client.run("CREATE TABLE by_account AS SELECT account, count(*) AS n, sum(amount) AS s FROM entries GROUP BY account")?;
+        client.run(
+            "CREATE TABLE by_account AS SELECT account, count(*) AS n, sum(amount) AS s FROM entries GROUP BY account",
+        )?;
         client.run("CREATE UNIQUE INDEX ON by_account (account)")?;
         client.run("ANALYZE")?;
         measure_reads(postgres.port(), options, "  PostgreSQL (table with an index): ")?;
@@ -299,7 +308,10 @@ const ACCOUNTS: u64 = 100_000;
 fn fill_for_reads(client: &mut Client) -> Result<()> {
     client.run("CREATE TABLE entries (account int, amount numeric(10,2))")?;
     let mut chunks = (0..200).map(|chunk| {
-        (0..1000_u64).map(|line| format!("{}\t{}.5\n", (chunk * 1000 + line) % ACCOUNTS, line)).collect::<String>().into_bytes()
+        (0..1000_u64)
+            .map(|line| format!("{}\t{}.5\n", (chunk * 1000 + line) % ACCOUNTS, line))
+            .collect::<String>()
+            .into_bytes()
     });
     client.copy_in("COPY entries FROM STDIN", &mut chunks)?;
     Ok(())
@@ -383,7 +395,11 @@ fn starts(options: &Options) -> Result<()> {
         std::thread::sleep(Duration::from_millis(300));
         rest.push(server.memory()?.0);
     }
-    println!("start on an empty data directory: {:?}; idle memory {}", median(&mut times), megabytes(median(&mut rest)));
+    println!(
+        "start on an empty data directory: {:?}; idle memory {}",
+        median(&mut times),
+        megabytes(median(&mut rest))
+    );
     if options.large_bytes == 0 {
         println!("skipped: start on a large data directory: --large-gb 0");
         return Ok(());
@@ -406,7 +422,11 @@ fn starts(options: &Options) -> Result<()> {
         server.kill()?;
         times.push(server.restart()?);
     }
-    println!("start after kill -9 on a data directory of {:.1} GB, {next} rows: {:?}", bytes as f64 / 1e9, median(&mut times));
+    println!(
+        "start after kill -9 on a data directory of {:.1} GB, {next} rows: {:?}",
+        bytes as f64 / 1e9,
+        median(&mut times)
+    );
     Ok(())
 }
 
@@ -416,7 +436,15 @@ fn wide_line(id: u64) -> String {
         let mixed = (id ^ salt).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         mixed ^ (mixed >> 31)
     };
-    format!("{id}\t{:016x}{:016x}{:016x}\t{:016x}{:016x}\t{}\n", noise(1), noise(2), noise(3), noise(4), noise(5), id % 977)
+    format!(
+        "{id}\t{:016x}{:016x}{:016x}\t{:016x}{:016x}\t{}\n",
+        noise(1),
+        noise(2),
+        noise(3),
+        noise(4),
+        noise(5),
+        id % 977
+    )
 }
 
 fn size_of(directory: &Path) -> Result<u64> {

@@ -171,10 +171,7 @@ fn is_restart(record: &Record<DefaultColumnType>) -> bool {
 }
 
 fn sorts_rows(record: &Record<DefaultColumnType>) -> bool {
-    matches!(
-        record,
-        Record::Query { expected: QueryExpect::Results { sort_mode: Some(SortMode::RowSort), .. }, .. }
-    )
+    matches!(record, Record::Query { expected: QueryExpect::Results { sort_mode: Some(SortMode::RowSort), .. }, .. })
 }
 
 fn sorted_validator(normalizer: Normalizer, actual: &[Vec<String>], expected: &[String]) -> bool {
@@ -201,11 +198,8 @@ pub fn run_file(server: &mut Server, path: &Path, rewrite: bool) -> Result<()> {
         server.restart()?;
     }
     server.client()?.run(&format!("DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}"))?;
-    let outcome = if rewrite {
-        rewrite_records(server, path, &schema, records)
-    } else {
-        run_records(server, &schema, records)
-    };
+    let outcome =
+        if rewrite { rewrite_records(server, path, &schema, records) } else { run_records(server, &schema, records) };
     if !server.is_running() {
         let tail = server.log_tail();
         bail!("the server died: {:?}\n{tail}", outcome.err());
@@ -249,14 +243,8 @@ fn rewrite_records(server: &mut Server, path: &Path, schema: &str, records: Scri
         }
         let validator = if sorts_rows(&record) { sorted_validator } else { default_validator };
         let output = futures::executor::block_on(runner.apply_record(record.clone()));
-        let new = update_record_with_output(
-            &record,
-            &output,
-            " ",
-            validator,
-            default_normalizer,
-            default_column_validator,
-        );
+        let new =
+            update_record_with_output(&record, &output, " ", validator, default_normalizer, default_column_validator);
         text.push_str(&new.unwrap_or(record).to_string());
         text.push('\n');
     }

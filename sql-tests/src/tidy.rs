@@ -54,8 +54,25 @@ fn tracked() -> Result<Vec<String>> {
 /// Entries of the top level.
 pub fn top_level() -> Result<Vec<String>> {
     const ALLOWED: [&str; 20] = [
-        ".cargo", ".ci", ".clippy.toml", ".config", ".dockerignore", ".github", ".gitignore", ".rustfmt.toml", "CHANGELOG.md",
-        "Cargo.lock", "Cargo.toml", "LICENSE", "Makefile", "README.md", "docker", "docs", "planner", "runtime", "server",
+        ".cargo",
+        ".ci",
+        ".clippy.toml",
+        ".config",
+        ".dockerignore",
+        ".github",
+        ".gitignore",
+        ".rustfmt.toml",
+        "CHANGELOG.md",
+        "Cargo.lock",
+        "Cargo.toml",
+        "LICENSE",
+        "Makefile",
+        "README.md",
+        "docker",
+        "docs",
+        "planner",
+        "runtime",
+        "server",
         "sql-tests",
     ];
     let mut entries: Vec<String> =
@@ -91,7 +108,9 @@ pub fn crate_edges() -> Result<Vec<String>> {
                 _ => true,
             };
             if ours && !fine {
-                complaints.push(format!("{folder} must not depend on {name}; see docs/src/architecture.md for who may know whom"));
+                complaints.push(format!(
+                    "{folder} must not depend on {name}; see docs/src/architecture.md for who may know whom"
+                ));
             }
         }
     }

@@ -142,7 +142,8 @@ impl Client {
             status: '?',
         };
         let mut body = 196_608_i32.to_be_bytes().to_vec();
-        for text in ["user", user, "database", database, "application_name", "sql-tests", "client_encoding", "UTF8", ""] {
+        for text in ["user", user, "database", database, "application_name", "sql-tests", "client_encoding", "UTF8", ""]
+        {
             body.extend_from_slice(text.as_bytes());
             body.push(0);
         }

@@ -64,7 +64,11 @@ fn the_number_of_workers_changes_nothing() {
             assert_eq!(first.plans, other.plans, "seed {seed} + {round}: plans with {workers} workers");
             assert_eq!(first.contents.len(), other.contents.len());
             for (step, (ours, theirs)) in first.contents.iter().zip(&other.contents).enumerate() {
-                assert_eq!(ours.len(), theirs.len(), "seed {seed} + {round}, step {step}: views with {workers} workers");
+                assert_eq!(
+                    ours.len(),
+                    theirs.len(),
+                    "seed {seed} + {round}, step {step}: views with {workers} workers"
+                );
                 for ((name, left), (_, right)) in ours.iter().zip(theirs) {
                     let different = difference(left, right);
                     assert_eq!(different, None, "seed {seed} + {round}, step {step}, {name} with {workers} workers");

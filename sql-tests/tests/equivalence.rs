@@ -8,7 +8,8 @@ use std::time::Duration;
 
 fn options() -> Options {
     require_binary().expect("the server binary");
-    let minutes: f64 = std::env::var("TIDEMILL_EQUIVALENCE_MINUTES").ok().and_then(|text| text.parse().ok()).unwrap_or(1.5);
+    let minutes: f64 =
+        std::env::var("TIDEMILL_EQUIVALENCE_MINUTES").ok().and_then(|text| text.parse().ok()).unwrap_or(1.5);
     let seed = std::env::var("TIDEMILL_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or_else(rand::random);
     println!("seed {seed}");
     Options {

@@ -8,8 +8,12 @@ fn a_data_directory_serves_any_number_of_workers() {
     let mut server = Server::start_with(&["--workers", "1"]).expect("start");
     let mut client = server.client().expect("connect");
     client.run("CREATE TABLE t (id int PRIMARY KEY, g int, v int)").expect("create");
-    client.run("CREATE MATERIALIZED VIEW v AS SELECT g, count(*) AS n, sum(v) AS s, max(v) AS m FROM t GROUP BY g").expect("create");
-    client.run("CREATE MATERIALIZED VIEW j AS SELECT a.id, b.id AS other FROM t a JOIN t b ON a.g = b.g").expect("create");
+    client
+        .run("CREATE MATERIALIZED VIEW v AS SELECT g, count(*) AS n, sum(v) AS s, max(v) AS m FROM t GROUP BY g")
+        .expect("create");
+    client
+        .run("CREATE MATERIALIZED VIEW j AS SELECT a.id, b.id AS other FROM t a JOIN t b ON a.g = b.g")
+        .expect("create");
     client.run("INSERT INTO t SELECT n, n % 10, n FROM generate_series(1, 100) AS g (n)").expect("insert");
     for (round, workers) in ["3", "1", "2", "5"].into_iter().enumerate() {
         server.set_arguments(&["--workers", workers]);
@@ -17,7 +21,8 @@ fn a_data_directory_serves_any_number_of_workers() {
         let mut client = server.client().expect("connect");
         client.run(&format!("DELETE FROM t WHERE id = {}", 100 - round)).expect("delete");
         client.run(&format!("INSERT INTO t VALUES ({}, {round}, 1000)", 1000 + round)).expect("insert");
-        let wrong = "SELECT count(*) FROM (SELECT * FROM v EXCEPT SELECT g, count(*), sum(v), max(v) FROM t GROUP BY g) d";
+        let wrong =
+            "SELECT count(*) FROM (SELECT * FROM v EXCEPT SELECT g, count(*), sum(v), max(v) FROM t GROUP BY g) d";
         assert_eq!(client.value(wrong).expect("compare"), "0", "{workers} workers");
         let pairs = client.value("SELECT count(*) FROM j").expect("read");
         assert_eq!(pairs, client.value("SELECT sum(n * n)::bigint FROM v").expect("read"), "{workers} workers");

@@ -59,7 +59,9 @@ fn sizes() {
     for (name, lines) in &found {
         match allowed.get(name) {
             None => complaints.push(format!("{name} {lines}: split it at a natural seam")),
-            Some(most) if lines > most => complaints.push(format!("{name}: {lines} lines, more than its {most} so far")),
+            Some(most) if lines > most => {
+                complaints.push(format!("{name}: {lines} lines, more than its {most} so far"))
+            }
             Some(_) => {}
         }
     }

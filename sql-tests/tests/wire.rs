@@ -86,7 +86,11 @@ fn errors_have_position_and_hint() {
     let error = client.error("SELECT 'ä', FROM").expect("an error");
     assert_eq!((error.sqlstate(), error.field('P')), ("42601", "13"), "positions count characters: {error}");
     let error = client.error("SELECT 1;\nSELEC 2").expect("an error");
-    assert_eq!((error.sqlstate(), error.field('P')), ("42601", "11"), "positions count from the start of the query: {error}");
+    assert_eq!(
+        (error.sqlstate(), error.field('P')),
+        ("42601", "11"),
+        "positions count from the start of the query: {error}"
+    );
 }
 
 #[test]
@@ -105,8 +109,12 @@ fn row_description_has_types_and_modifiers() {
 #[test]
 fn extended_protocol_with_parameters() {
     let (_server, mut client) = start();
-    client.run("CREATE TABLE t (id int PRIMARY KEY, s text); INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, NULL)").expect("set up");
-    client.parse("q", "SELECT id, s FROM t WHERE id >= $1 AND (s = $2 OR $2 IS NULL) ORDER BY id", &[23, 25]).expect("send");
+    client
+        .run("CREATE TABLE t (id int PRIMARY KEY, s text); INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, NULL)")
+        .expect("set up");
+    client
+        .parse("q", "SELECT id, s FROM t WHERE id >= $1 AND (s = $2 OR $2 IS NULL) ORDER BY id", &[23, 25])
+        .expect("send");
     client.describe(b'S', "q").expect("send");
     client.bind("", "q", &[], &[Some(b"2"), None], &[]).expect("send");
     client.execute("", 0).expect("send");
@@ -128,13 +136,17 @@ fn parameter_types_are_inferred() {
     client.run("CREATE TABLE t (a int, b text, c numeric(8,2), d timestamp)").expect("create");
     client.parse("", "INSERT INTO t VALUES ($1, $2, $3, $4)", &[]).expect("send");
     client.describe(b'S', "").expect("send");
-    client.bind("", "", &[], &[Some(b"1"), Some(b"x"), Some(b"1.25"), Some(b"2024-01-01 00:00:00")], &[]).expect("send");
+    client
+        .bind("", "", &[], &[Some(b"1"), Some(b"x"), Some(b"1.25"), Some(b"2024-01-01 00:00:00")], &[])
+        .expect("send");
     client.execute("", 0).expect("send");
     client.sync().expect("send");
     let messages = client.until_ready().expect("answers");
     assert_eq!(kinds(&messages), "1tn2CZ");
-    let oids: Vec<u32> =
-        messages[1].1[2..].chunks(4).map(|bytes| u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])).collect();
+    let oids: Vec<u32> = messages[1].1[2..]
+        .chunks(4)
+        .map(|bytes| u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+        .collect();
     assert_eq!(oids, [23, 25, 1700, 1114]);
     assert_eq!(texts(&client.rows("SELECT * FROM t").expect("rows")), [["1", "x", "1.25", "2024-01-01 00:00:00"]]);
 }
@@ -186,7 +198,8 @@ fn binary_results() {
     assert_eq!(kinds(&messages), "12DCZ");
     let row = data_row_bytes(&messages[2].1);
     let numeric: Vec<u8> = [2_u16, 0, 0, 2, 12, 3400].iter().flat_map(|digit| digit.to_be_bytes()).collect();
-    let uuid: Vec<u8> = vec![0xa0, 0xee, 0xbc, 0x99, 0x9c, 0x0b, 0x4e, 0xf8, 0xbb, 0x6d, 0x6b, 0xb9, 0xbd, 0x38, 0x0a, 0x11];
+    let uuid: Vec<u8> =
+        vec![0xa0, 0xee, 0xbc, 0x99, 0x9c, 0x0b, 0x4e, 0xf8, 0xbb, 0x6d, 0x6b, 0xb9, 0xbd, 0x38, 0x0a, 0x11];
     let expected: Vec<Option<Vec<u8>>> = vec![
         Some(1_i16.to_be_bytes().into()),
         Some(2_i32.to_be_bytes().into()),
@@ -238,7 +251,9 @@ fn copy_in_text_and_csv() {
 #[test]
 fn copy_out_is_what_copy_in_reads() {
     let (_server, mut client) = start();
-    client.run("CREATE TABLE t (a int, b text); INSERT INTO t VALUES (1, 'x\ty'), (2, NULL), (3, 'q\"q,')").expect("set up");
+    client
+        .run("CREATE TABLE t (a int, b text); INSERT INTO t VALUES (1, 'x\ty'), (2, NULL), (3, 'q\"q,')")
+        .expect("set up");
     let text = client.query("COPY (SELECT * FROM t ORDER BY a) TO STDOUT").expect("copy");
     assert_eq!(String::from_utf8_lossy(&text.copied), "1\tx\\ty\n2\t\\N\n3\tq\"q,\n");
     assert_eq!(text.answers[0].tag, "COPY 3");
@@ -271,9 +286,15 @@ fn a_copy_that_fails_late_keeps_nothing() {
 fn copy_errors_name_the_line() {
     let (_server, mut client) = start();
     client.run("CREATE TABLE t (a int NOT NULL, b int)").expect("create");
-    for (data, state) in [("1\t2\n1\n", "22P04"), ("1\t2\n1\t2\t3\n", "22P04"), ("1\t2\n\\N\t1\n", "23502"), ("1\t2\n99999999999\t1\n", "22003")]
-    {
-        let all = client.query_copying("COPY t FROM STDIN", &mut vec![data.as_bytes().to_vec()].into_iter()).expect("answers");
+    for (data, state) in [
+        ("1\t2\n1\n", "22P04"),
+        ("1\t2\n1\t2\t3\n", "22P04"),
+        ("1\t2\n\\N\t1\n", "23502"),
+        ("1\t2\n99999999999\t1\n", "22003"),
+    ] {
+        let all = client
+            .query_copying("COPY t FROM STDIN", &mut vec![data.as_bytes().to_vec()].into_iter())
+            .expect("answers");
         let error = all.error.expect("an error");
         assert_eq!(error.sqlstate(), state, "{data:?}: {error}");
         assert!((error.to_string() + error.field('W')).contains("line 2"), "{data:?}: {error}");
@@ -327,7 +348,9 @@ fn reading_a_view_with_failed_rows_warns() {
 fn creating_a_recomputed_view_tells_so() {
     let (_server, mut client) = start();
     client.run("CREATE TABLE t (a int)").expect("create");
-    let all = client.query("CREATE MATERIALIZED VIEW v AS SELECT a, row_number() OVER (ORDER BY a) AS n FROM t").expect("answers");
+    let all = client
+        .query("CREATE MATERIALIZED VIEW v AS SELECT a, row_number() OVER (ORDER BY a) AS n FROM t")
+        .expect("answers");
     assert_eq!(all.error, None);
     assert!(!all.notices.is_empty(), "a notice names what is recomputed");
     let all = client.query("CREATE MATERIALIZED VIEW w AS SELECT a, count(*) AS n FROM t GROUP BY a").expect("answers");

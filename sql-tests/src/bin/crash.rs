@@ -8,8 +8,12 @@ use std::time::Duration;
 
 fn main() -> Result<()> {
     sql_tests::process::require_binary()?;
-    let mut options =
-        Options { seed: rand::random(), rounds: 200, time: Duration::from_secs(24 * 60 * 60), server_arguments: Vec::new() };
+    let mut options = Options {
+        seed: rand::random(),
+        rounds: 200,
+        time: Duration::from_secs(24 * 60 * 60),
+        server_arguments: Vec::new(),
+    };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().with_context(|| format!("{argument} needs a value"));

@@ -105,9 +105,7 @@ impl Generator {
             .columns
             .iter()
             .enumerate()
-            .map(|(position, column)| {
-                if position == 0 { format!("{} + 7", column.name) } else { column.name.clone() }
-            })
+            .map(|(position, column)| if position == 0 { format!("{} + 7", column.name) } else { column.name.clone() })
             .collect();
         let condition = self.condition(&table.columns, 1);
         let conflict = if table.key_columns > 0 { " ON CONFLICT DO NOTHING" } else { "" };

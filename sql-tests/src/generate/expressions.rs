@@ -178,11 +178,8 @@ impl Generator {
         let distinct = if self.chance(0.2) { "DISTINCT " } else { "" };
         let star = name == "count" && distinct.is_empty() && self.chance(0.4);
         let argument = if star { "*".into() } else { self.expression(scope, kind, 1) };
-        let filter = if self.chance(0.2) {
-            format!(" FILTER (WHERE {})", self.condition(scope, 1))
-        } else {
-            String::new()
-        };
+        let filter =
+            if self.chance(0.2) { format!(" FILTER (WHERE {})", self.condition(scope, 1)) } else { String::new() };
         let result = match (name, kind) {
             ("count", _) => Type::Big,
             ("sum", Type::Int) => Type::Big,
