@@ -50,7 +50,9 @@ fn facts(node: &Node) -> String {
     let mut parts = Vec::new();
     match keys.as_slice() {
         [] => parts.push("no key".to_owned()),
-        keys => parts.push(format!("key {}", keys.iter().map(|key| columns(node, key)).collect::<Vec<_>>().join(" or "))),
+        keys => {
+            parts.push(format!("key {}", keys.iter().map(|key| columns(node, key)).collect::<Vec<_>>().join(" or ")))
+        }
     }
     parts.push(if *append_only { "append-only" } else { "retracting" }.to_owned());
     if !watermarks.is_empty() {

@@ -7,7 +7,9 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, TableScan, TableScanBuilder};
-use plan::{Dataflow, LowerContext, Lowered, NodeId, PlanError, Properties, Relation, RelationId, RelationSource, Spec};
+use plan::{
+    Dataflow, LowerContext, Lowered, NodeId, PlanError, Properties, Relation, RelationId, RelationSource, Spec,
+};
 
 use crate::Planner;
 use crate::optimize::from_datafusion;
@@ -45,7 +47,10 @@ impl Driver<'_> {
     /// filter above it.
     fn lower_scan(&mut self, scan: &TableScan) -> Result<NodeId, PlanError> {
         let Some(source) = RelationSource::of(scan.source.as_ref()) else {
-            return Err(PlanError::unsupported(format!("system relation \"{}\" in a materialized view", scan.table_name)));
+            return Err(PlanError::unsupported(format!(
+                "system relation \"{}\" in a materialized view",
+                scan.table_name
+            )));
         };
         if scan.projection.is_none() {
             return Ok(self.dataflow.import(Arc::clone(&source.relation)));
@@ -53,7 +58,8 @@ impl Driver<'_> {
         let all = TableScanBuilder::new(scan.table_name.clone(), Arc::clone(&scan.source)).build();
         let all = all.map_err(from_datafusion)?;
         let columns = scan.projected_schema.columns().into_iter().map(Expr::Column).collect();
-        let projection = Projection::try_new(columns, Arc::new(LogicalPlan::TableScan(all))).map_err(from_datafusion)?;
+        let projection =
+            Projection::try_new(columns, Arc::new(LogicalPlan::TableScan(all))).map_err(from_datafusion)?;
         self.ask_operators(&LogicalPlan::Projection(projection))
     }
 

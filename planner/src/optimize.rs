@@ -6,8 +6,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::alias::AliasGenerator;
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, Result as DataFusionResult};
 use datafusion::error::DataFusionError;
@@ -77,12 +77,8 @@ impl Planner {
     ) -> Result<LogicalPlan, PlanError> {
         let session = self.session_state();
         let options = session.config_options();
-        let context = RuleContext {
-            session,
-            options: Arc::clone(options),
-            aliases: Arc::new(AliasGenerator::new()),
-            now_micros,
-        };
+        let context =
+            RuleContext { session, options: Arc::clone(options), aliases: Arc::new(AliasGenerator::new()), now_micros };
         deterministic_order(plan, now_micros.is_none())
             .and_then(|plan| session.analyzer().execute_and_check(plan, options, |_, _| {}))
             .and_then(|plan| optimizer.optimize(plan, &context, |_, _| {}))
@@ -217,7 +213,9 @@ pub(crate) fn from_datafusion(error: DataFusionError) -> PlanError {
         },
         DataFusionError::Diagnostic(_, inner) | DataFusionError::Context(_, inner) => from_datafusion(*inner),
         DataFusionError::NotImplemented(message) => PlanError::new(plan::SqlState::FEATURE_NOT_SUPPORTED, message),
-        DataFusionError::Plan(message) => PlanError::new(plan::SqlState::SYNTAX_ERROR_OR_ACCESS_RULE_VIOLATION, message),
+        DataFusionError::Plan(message) => {
+            PlanError::new(plan::SqlState::SYNTAX_ERROR_OR_ACCESS_RULE_VIOLATION, message)
+        }
         other => PlanError::internal(other.strip_backtrace()),
     }
 }

@@ -37,9 +37,12 @@ pub enum Statement {
     /// COPY table or query TO STDOUT.
     CopyOut(CopyOut),
     /// CREATE SCHEMA.
-    CreateSchema { /// Name.
-        name: String, /// No error if it exists.
-        if_not_exists: bool },
+    CreateSchema {
+        /// Name.
+        name: String,
+        /// No error if it exists.
+        if_not_exists: bool,
+    },
     /// DROP SCHEMA, TABLE, VIEW, MATERIALIZED VIEW.
     Drop(Drop),
     /// CREATE TABLE.
@@ -47,55 +50,86 @@ pub enum Statement {
     /// CREATE VIEW and CREATE MATERIALIZED VIEW.
     CreateView(CreateView),
     /// BEGIN, START TRANSACTION.
-    Begin { /// Writes are refused.
-        read_only: bool },
+    Begin {
+        /// Writes are refused.
+        read_only: bool,
+    },
     /// COMMIT, END.
     Commit,
     /// ROLLBACK, ABORT.
     Rollback,
     /// EXPLAIN: one text column "QUERY PLAN", a row a line; already rendered for everything that needs no execution.
-    Explain { /// The lines.
-        lines: Vec<String> },
+    Explain {
+        /// The lines.
+        lines: Vec<String>,
+    },
     /// SHOW name, SHOW ALL.
-    Show { /// Setting in lower case; "all" for all; TRANSACTION ISOLATION LEVEL is "transaction_isolation".
-        name: String },
+    Show {
+        /// Setting in lower case; "all" for all; TRANSACTION ISOLATION LEVEL is "transaction_isolation".
+        name: String,
+    },
     /// SHOW TABLES | SCHEMAS | VIEWS | MATERIALIZED VIEWS | ...: a listing, as a query over system relations.
     /// SET [SESSION | LOCAL] name = value; the value `None` is DEFAULT. Unquoted, list values joined by ", ".
-    Set { /// Setting in lower case.
-        name: String, /// Value as text.
-        value: Option<String>, /// Until the end of the transaction.
-        local: bool },
+    Set {
+        /// Setting in lower case.
+        name: String,
+        /// Value as text.
+        value: Option<String>,
+        /// Until the end of the transaction.
+        local: bool,
+    },
     /// RESET name; "all" for all.
-    Reset { /// Setting in lower case.
-        name: String },
+    Reset {
+        /// Setting in lower case.
+        name: String,
+    },
     /// PREPARE name AS statement.
-    Prepare { /// Name.
-        name: String, /// Text of the statement.
-        text: String, /// Declared parameter types.
-        types: Vec<DataType> },
+    Prepare {
+        /// Name.
+        name: String,
+        /// Text of the statement.
+        text: String,
+        /// Declared parameter types.
+        types: Vec<DataType>,
+    },
     /// EXECUTE name (values).
-    Execute { /// Name.
-        name: String, /// Arguments.
-        arguments: Vec<ScalarValue> },
+    Execute {
+        /// Name.
+        name: String,
+        /// Arguments.
+        arguments: Vec<ScalarValue>,
+    },
     /// DEALLOCATE name; `None` is ALL.
-    Deallocate { /// Name.
-        name: Option<String> },
+    Deallocate {
+        /// Name.
+        name: Option<String>,
+    },
     /// DECLARE name CURSOR FOR query.
-    DeclareCursor { /// Name.
-        name: String, /// The query.
-        query: LogicalPlan },
+    DeclareCursor {
+        /// Name.
+        name: String,
+        /// The query.
+        query: LogicalPlan,
+    },
     /// FETCH n FROM name; `None` is ALL.
-    Fetch { /// Cursor.
-        name: String, /// Rows.
-        count: Option<u64> },
+    Fetch {
+        /// Cursor.
+        name: String,
+        /// Rows.
+        count: Option<u64>,
+    },
     /// CLOSE name; `None` is ALL.
-    CloseCursor { /// Cursor.
-        name: Option<String> },
+    CloseCursor {
+        /// Cursor.
+        name: Option<String>,
+    },
     /// DISCARD ALL.
     DiscardAll,
     /// FLUSH and others that are accepted and have nothing to do: the command tag to answer.
-    NoOperation { /// Command tag.
-        tag: String },
+    NoOperation {
+        /// Command tag.
+        tag: String,
+    },
 }
 
 /// INSERT.

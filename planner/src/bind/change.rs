@@ -227,7 +227,11 @@ fn assignments(
                 if values.len() != names.len() {
                     return Err(PlanError::new(
                         SqlState::SYNTAX_ERROR,
-                        format!("number of columns ({}) does not match number of values ({})", names.len(), values.len()),
+                        format!(
+                            "number of columns ({}) does not match number of values ({})",
+                            names.len(),
+                            values.len()
+                        ),
                     ));
                 }
                 for (name, value) in names.iter().zip(values) {
@@ -275,9 +279,9 @@ pub(super) fn assigned_column(
             let relation = table.relation.name.rsplit('.').next().unwrap_or_default();
             let first = fold(first);
             // As in PostgreSQL, the qualifier is taken for a column.
-            let error = column_position(context, table, &first).err().unwrap_or_else(|| {
-                PlanError::unsupported("an assignment to a part of a column")
-            });
+            let error = column_position(context, table, &first)
+                .err()
+                .unwrap_or_else(|| PlanError::unsupported("an assignment to a part of a column"));
             Err(if first == relation {
                 error.with_hint("SET target columns cannot be qualified with the relation name.")
             } else {

@@ -72,7 +72,8 @@ pub fn assign(value: &ScalarValue, to: &Field, time_zone: &str) -> Result<Scalar
     if fits_as_is(&value.data_type(), to) {
         return Ok(value.clone());
     }
-    if let ScalarValue::Utf8(Some(text)) | ScalarValue::LargeUtf8(Some(text)) | ScalarValue::Utf8View(Some(text)) = value
+    if let ScalarValue::Utf8(Some(text)) | ScalarValue::LargeUtf8(Some(text)) | ScalarValue::Utf8View(Some(text)) =
+        value
     {
         return parse_text(text, to, time_zone);
     }
@@ -143,7 +144,10 @@ pub fn assign_array(array: &ArrayRef, to: &Field, time_zone: &str) -> Result<Arr
             Ok(Arc::new(rounded.with_timezone_opt(zone)))
         }
         (_, target) => checked_cast(array, target, || {
-            PlanError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("value out of range for type {}", type_name(to)))
+            PlanError::new(
+                SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                format!("value out of range for type {}", type_name(to)),
+            )
         }),
     }
 }

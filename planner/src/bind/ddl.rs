@@ -13,10 +13,14 @@ use super::insert::constant_cell;
 use super::{first_repeated, types, with_column_names};
 use crate::Planner;
 use crate::catalog::{Catalog, ColumnInfo, SessionInfo};
+use crate::explain::{explain_dataflow, explain_query};
 use crate::parse::{self, ColumnSyntax, CreateTableSyntax, CreateViewSyntax, ExplainOptions, Parsed, Syntax};
 use crate::statement::{CreateTable, CreateView, ObjectName};
 
-fn new_relation(context: &Context<'_>, name: &datafusion::sql::sqlparser::ast::ObjectName) -> Result<ObjectName, PlanError> {
+fn new_relation(
+    context: &Context<'_>,
+    name: &datafusion::sql::sqlparser::ast::ObjectName,
+) -> Result<ObjectName, PlanError> {
     let name = parse::new_name(name, context.session.current_schema())?;
     if name.name.contains('$') && name.name.ends_with("$errors") {
         return Err(PlanError::new(
@@ -90,19 +94,13 @@ pub(super) fn create_table(context: &Context<'_>, syntax: &CreateTableSyntax) ->
     })
 }
 
-fn columns_of(
-    context: &Context<'_>,
-    columns: &[ColumnSyntax],
-) -> Result<(Vec<FieldRef>, Vec<ColumnInfo>), PlanError> {
+fn columns_of(context: &Context<'_>, columns: &[ColumnSyntax]) -> Result<(Vec<FieldRef>, Vec<ColumnInfo>), PlanError> {
     let mut fields = Vec::with_capacity(columns.len());
     let mut infos = Vec::with_capacity(columns.len());
     for column in columns {
         let Some(data_type) = &column.data_type else {
-            return Err(PlanError::new(
-                SqlState::SYNTAX_ERROR,
-                format!("column \"{}\" has no type", column.name),
-            )
-            .at(context.source.position_of_name(None, &column.name)));
+            return Err(PlanError::new(SqlState::SYNTAX_ERROR, format!("column \"{}\" has no type", column.name))
+                .at(context.source.position_of_name(None, &column.name)));
         };
         let field = types::field_of(data_type).map_err(|error| {
             let name = data_type.to_string().to_lowercase();
@@ -221,11 +219,9 @@ fn watermark(
         .with_hint("A watermark is for a timestamp, timestamptz or date.")
         .at(context.source.position_of(watermark.column.span.start)));
     }
-    let schema = DFSchema::try_from_qualified_schema(
-        TableReference::bare(name.name.clone()),
-        &Schema::new(fields.to_vec()),
-    )
-    .map_err(|error| context.error(error))?;
+    let schema =
+        DFSchema::try_from_qualified_schema(TableReference::bare(name.name.clone()), &Schema::new(fields.to_vec()))
+            .map_err(|error| context.error(error))?;
     let bound = context.bind_expression(&watermark.expression, &schema, &[])?;
     if bound.is_volatile() || has_subquery_or_aggregate(&bound) || reads_clock(&bound) {
         return Err(PlanError::new(
@@ -299,7 +295,7 @@ pub(super) fn create_view(context: &Context<'_>, syntax: &CreateViewSyntax) -> R
 
 /// Binds EXPLAIN: the plan of a query, or the dataflow of a materialized view.
 pub(super) fn explain(
-    _planner: &Planner,
+    planner: &Planner,
     options: ExplainOptions,
     statement: &Parsed,
     catalog: &dyn Catalog,
@@ -308,20 +304,19 @@ pub(super) fn explain(
     if options.analyze {
         return Err(PlanError::unsupported("EXPLAIN ANALYZE"));
     }
-    let planner = _planner;
     let context = Context::new(planner, catalog, session, &statement.source);
     match statement.syntax.as_ref() {
         Syntax::Query(query) => {
             let (plan, _) = context.query(query, &[])?;
-            Ok(plan.display_indent().to_string().lines().map(str::to_owned).collect())
+            Ok(explain_query(&planner.optimize(plan, 0)?))
         }
         Syntax::CreateView(syntax) if syntax.materialized => {
             let view = create_view(&context, syntax)?;
-            Ok(view.plan.display_indent().to_string().lines().map(str::to_owned).collect())
+            Ok(explain_dataflow(&planner.dataflow(&view.plan)?))
         }
         Syntax::CreateView(syntax) => {
             let view = create_view(&context, syntax)?;
-            Ok(view.plan.display_indent().to_string().lines().map(str::to_owned).collect())
+            Ok(explain_query(&planner.optimize(view.plan, 0)?))
         }
         Syntax::Unsupported(what) => Err(PlanError::unsupported(what)),
         _ => Err(PlanError::unsupported("EXPLAIN of this statement")

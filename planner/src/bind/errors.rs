@@ -92,11 +92,10 @@ fn from_schema_error(error: SchemaError, source: &Source) -> PlanError {
                 None => error,
             }
         }
-        SchemaError::AmbiguousReference { field } => PlanError::new(
-            SqlState::AMBIGUOUS_COLUMN,
-            format!("column reference \"{}\" is ambiguous", field.name),
-        )
-        .at(source.position_of_name(None, &field.name)),
+        SchemaError::AmbiguousReference { field } => {
+            PlanError::new(SqlState::AMBIGUOUS_COLUMN, format!("column reference \"{}\" is ambiguous", field.name))
+                .at(source.position_of_name(None, &field.name))
+        }
         SchemaError::DuplicateQualifiedField { qualifier, name } => {
             let table = qualifier.table();
             if source.text.is_empty() {
@@ -142,13 +141,26 @@ fn from_message(message: &str, source: &Source) -> PlanError {
     if grouping.iter().any(|words| message.contains(words)) {
         return grouping_error(message, source);
     }
-    let arguments = ["failed to match any signature", "No function matches", "Failed to coerce arguments",
-        "does not support zero arguments", "Function '", "expects", "takes exactly"];
+    let arguments = [
+        "failed to match any signature",
+        "No function matches",
+        "Failed to coerce arguments",
+        "does not support zero arguments",
+        "Function '",
+        "expects",
+        "takes exactly",
+    ];
     if arguments.iter().any(|words| message.contains(words)) && message.to_lowercase().contains("function") {
         return PlanError::new(SqlState::UNDEFINED_FUNCTION, first_line(message));
     }
-    let types = ["Cannot coerce arithmetic expression", "Cannot infer common argument type", "Cannot get result type",
-        "There isn't a common type", "Invalid comparison operation", "can't be evaluated because there isn't a common"];
+    let types = [
+        "Cannot coerce arithmetic expression",
+        "Cannot infer common argument type",
+        "Cannot get result type",
+        "There isn't a common type",
+        "Invalid comparison operation",
+        "can't be evaluated because there isn't a common",
+    ];
     if types.iter().any(|words| message.contains(words)) {
         return PlanError::new(SqlState::UNDEFINED_FUNCTION, operator_message(message))
             .with_hint("You might need to add explicit type casts.");
@@ -156,14 +168,23 @@ fn from_message(message: &str, source: &Source) -> PlanError {
     if message.contains("Cannot cast") || message.contains("Unsupported CAST") {
         return PlanError::new(SqlState::CANNOT_COERCE, first_line(message));
     }
-    if message.contains("must be of type boolean") || message.contains("non-boolean") || message.contains("Incompatible") {
+    if message.contains("must be of type boolean")
+        || message.contains("non-boolean")
+        || message.contains("Incompatible")
+    {
         return PlanError::new(SqlState::DATATYPE_MISMATCH, first_line(message));
     }
-    if message.contains("columns but only") || message.contains("different number of columns")
-        || message.contains("have the same number of columns") || message.contains("unequal number of columns")
+    if message.contains("columns but only")
+        || message.contains("different number of columns")
+        || message.contains("have the same number of columns")
+        || message.contains("unequal number of columns")
     {
-        return PlanError::new(SqlState::SYNTAX_ERROR, "each UNION, INTERSECT or EXCEPT query and each list of column \
-            names must have the same number of columns").with_detail(first_line(message));
+        return PlanError::new(
+            SqlState::SYNTAX_ERROR,
+            "each UNION, INTERSECT or EXCEPT query and each list of column \
+            names must have the same number of columns",
+        )
+        .with_detail(first_line(message));
     }
     if message.contains("not supported") || message.contains("not implemented") || message.contains("Unsupported") {
         return PlanError::new(SqlState::FEATURE_NOT_SUPPORTED, first_line(message));

@@ -111,7 +111,8 @@ fn target_columns(context: &Context<'_>, insert: &ast::Insert, table: &TableInfo
 
 /// The rows of a query that is VALUES and nothing else.
 fn plain_values(query: &ast::Query) -> Option<&[ast::Parens<Vec<Ast>>]> {
-    let plain = query.with.is_none() && query.order_by.is_none() && query.limit_clause.is_none() && query.fetch.is_none();
+    let plain =
+        query.with.is_none() && query.order_by.is_none() && query.limit_clause.is_none() && query.fetch.is_none();
     match query.body.as_ref() {
         SetExpr::Values(values) if plain => Some(&values.rows),
         _ => None,
@@ -215,10 +216,7 @@ fn rows_or_plan(
         let one = LogicalPlanBuilder::empty(true).project(expressions).map_err(|error| context.error(error))?;
         plan = Some(match plan {
             None => one,
-            Some(plan) => one
-                .build()
-                .and_then(|one| plan.union(one))
-                .map_err(|error| context.error(error))?,
+            Some(plan) => one.build().and_then(|one| plan.union(one)).map_err(|error| context.error(error))?,
         });
     }
     let plan = plan.map(LogicalPlanBuilder::build).transpose().map_err(|error| context.error(error))?;
@@ -359,7 +357,8 @@ pub(super) fn constant_cell(
         Ast::Cast { expr, data_type, .. } => {
             let through = types::field_of(data_type)?;
             // A cast from text in a constant is the type's input function; other casts have rules of their own.
-            if !matches!(expr.as_ref(), Ast::Value(value) if matches!(value.value, Value::SingleQuotedString(_) | Value::Null)) {
+            if !matches!(expr.as_ref(), Ast::Value(value) if matches!(value.value, Value::SingleQuotedString(_) | Value::Null))
+            {
                 return Ok(None);
             }
             let Some(value) = constant_cell(context, expr, &through)? else { return Ok(None) };

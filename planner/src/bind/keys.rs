@@ -147,9 +147,7 @@ fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 
 fn rewrite_comparison(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expression {
-        Expr::BinaryExpr(BinaryExpr { left, op, right })
-            if super::operators::is_comparison(op) =>
-        {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if super::operators::is_comparison(op) => {
             let (left, right) = (wrap(*left, schema)?, wrap(*right, schema)?);
             let changed = left.transformed || right.transformed;
             let expression =
@@ -264,8 +262,8 @@ fn normal_columns(input: &LogicalPlan) -> Result<Option<LogicalPlan>> {
         LogicalPlan::Projection(projection) => is_normalized(&projection.expr[index]),
         _ => false,
     };
-    let needed = (0..schema.fields().len())
-        .any(|index| needs_normalizing(schema.field(index).data_type()) && !done(index));
+    let needed =
+        (0..schema.fields().len()).any(|index| needs_normalizing(schema.field(index).data_type()) && !done(index));
     if !needed {
         return Ok(None);
     }

@@ -44,7 +44,9 @@ pub fn parse_text(text: &str, field: &Field, time_zone: &str) -> Result<ScalarVa
             let micros = parse_timestamp(text, field, zone.is_some().then_some(time_zone))?;
             ScalarValue::TimestampMicrosecond(Some(round_micros(micros, field)), zone.clone())
         }
-        DataType::Interval(IntervalUnit::MonthDayNano) => ScalarValue::IntervalMonthDayNano(Some(parse_interval(text)?)),
+        DataType::Interval(IntervalUnit::MonthDayNano) => {
+            ScalarValue::IntervalMonthDayNano(Some(parse_interval(text)?))
+        }
         DataType::List(item) => parse_array(text, field, item, time_zone)?,
         _ => return Err(PlanError::unsupported(format!("text as a value of type {}", type_name(field)))),
     };
@@ -257,20 +259,16 @@ fn fit(text: &str, length: usize, pg_type: &str) -> Result<String, PlanError> {
     match text.char_indices().nth(length) {
         None => Ok(text.to_string()),
         Some((end, _)) if text[end..].bytes().all(|b| b == b' ') => Ok(text[..end].to_string()),
-        Some(_) => Err(PlanError::new(
-            SqlState::STRING_DATA_RIGHT_TRUNCATION,
-            format!("value too long for type {pg_type}"),
-        )),
+        Some(_) => {
+            Err(PlanError::new(SqlState::STRING_DATA_RIGHT_TRUNCATION, format!("value too long for type {pg_type}")))
+        }
     }
 }
 
 fn parse_json(text: &str, type_name: &str) -> Result<serde_json::Value, PlanError> {
     serde_json::from_str(text).map_err(|error| {
-        PlanError::new(
-            SqlState::INVALID_TEXT_REPRESENTATION,
-            format!("invalid input syntax for type {type_name}"),
-        )
-        .with_detail(error.to_string())
+        PlanError::new(SqlState::INVALID_TEXT_REPRESENTATION, format!("invalid input syntax for type {type_name}"))
+            .with_detail(error.to_string())
     })
 }
 
@@ -483,9 +481,7 @@ fn offset_of(zone: &str, at: Option<NaiveDateTime>) -> Option<i64> {
                     let (first, second) = (first.offset().fix(), second.offset().fix());
                     if first.local_minus_utc() < second.local_minus_utc() { first } else { second }
                 }
-                chrono::LocalResult::None => {
-                    zone.offset_from_utc_datetime(&(at - chrono::TimeDelta::hours(3))).fix()
-                }
+                chrono::LocalResult::None => zone.offset_from_utc_datetime(&(at - chrono::TimeDelta::hours(3))).fix(),
             };
             return Some(i64::from(offset.local_minus_utc()));
         }
@@ -552,10 +548,7 @@ pub(crate) fn round_micros(micros: i64, field: &Field) -> i64 {
 /// An interval: PostgreSQL's and ISO 8601's spellings as far as Arrow reads them, and hours:minutes:seconds.
 pub(crate) fn parse_interval(text: &str) -> Result<IntervalMonthDayNano, PlanError> {
     let invalid = || {
-        PlanError::new(
-            SqlState::INVALID_DATETIME_FORMAT,
-            format!("invalid input syntax for type interval: \"{text}\""),
-        )
+        PlanError::new(SqlState::INVALID_DATETIME_FORMAT, format!("invalid input syntax for type interval: \"{text}\""))
     };
     let trimmed = text.trim().trim_start_matches('@').trim();
     let (trimmed, ago) = match trimmed.strip_suffix("ago") {

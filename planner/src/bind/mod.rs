@@ -140,7 +140,9 @@ fn plain(context: &Context<'_>, syntax: &Syntax) -> Result<Statement, PlanError>
         | Syntax::Explain { .. }
         | Syntax::Show { .. }
         | Syntax::ShowRelations(_)
-        | Syntax::DeclareCursor { .. } => return Err(PlanError::internal("a statement with rows was bound as one without")),
+        | Syntax::DeclareCursor { .. } => {
+            return Err(PlanError::internal("a statement with rows was bound as one without"));
+        }
     })
 }
 
@@ -199,9 +201,8 @@ pub(crate) fn with_column_names(plan: LogicalPlan, columns: &[String]) -> Result
         return Ok(plan);
     }
     let columns = plan.schema().columns();
-    let expressions = columns.into_iter().zip(names).map(|(column, name)| {
-        datafusion::logical_expr::Expr::Column(column).alias(name)
-    });
+    let expressions =
+        columns.into_iter().zip(names).map(|(column, name)| datafusion::logical_expr::Expr::Column(column).alias(name));
     let expressions: Vec<_> = expressions.collect();
     LogicalPlanBuilder::from(plan)
         .project(expressions)

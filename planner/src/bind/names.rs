@@ -64,10 +64,12 @@ fn figure(expression: &Expr) -> Option<(String, bool)> {
     match expression {
         Expr::Identifier(ident) => Some((fold(ident), true)),
         Expr::CompoundIdentifier(parts) => parts.last().map(|ident| (fold(ident), true)),
-        Expr::Function(function) => function.name.0.last().and_then(|part| part.as_ident()).map(|name| (fold(name), true)),
-        Expr::Cast { expr, data_type, .. } => figure(expr)
-            .filter(|(_, strong)| *strong)
-            .or_else(|| Some((internal_type_name(data_type), false))),
+        Expr::Function(function) => {
+            function.name.0.last().and_then(|part| part.as_ident()).map(|name| (fold(name), true))
+        }
+        Expr::Cast { expr, data_type, .. } => {
+            figure(expr).filter(|(_, strong)| *strong).or_else(|| Some((internal_type_name(data_type), false)))
+        }
         Expr::TypedString(typed) => Some((internal_type_name(&typed.data_type), false)),
         Expr::Interval(_) => Some(("interval".to_string(), false)),
         Expr::Case { else_result, .. } => else_result
@@ -139,7 +141,9 @@ fn internal_type_name(data_type: &DataType) -> String {
         DataType::Uuid => "uuid",
         DataType::JSON => "json",
         DataType::JSONB => "jsonb",
-        DataType::Array(ast::ArrayElemTypeDef::SquareBracket(element, _) | ast::ArrayElemTypeDef::AngleBracket(element)) => {
+        DataType::Array(
+            ast::ArrayElemTypeDef::SquareBracket(element, _) | ast::ArrayElemTypeDef::AngleBracket(element),
+        ) => {
             return internal_type_name(element);
         }
         other => {

@@ -99,10 +99,8 @@ pub(crate) fn text(value: String) -> Ast {
 
 /// A function call in a syntax tree.
 pub(crate) fn call(name: &str, arguments: Vec<Ast>) -> Ast {
-    let args = arguments
-        .into_iter()
-        .map(|argument| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(argument)))
-        .collect();
+    let args =
+        arguments.into_iter().map(|argument| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(argument))).collect();
     Ast::Function(ast::Function {
         name: ast::ObjectName(vec![ast::ObjectNamePart::Identifier(ast::Ident::new(name))]),
         uses_odbc_syntax: false,
@@ -123,9 +121,8 @@ pub(crate) fn call(name: &str, arguments: Vec<Ast>) -> Ast {
 pub(crate) fn text_constants(plan: LogicalPlan) -> Result<LogicalPlan> {
     plan.transform_up_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
-        let node = node.map_expressions(|expression| {
-            expression.transform_up(|expression| typed_constants(expression, &schema))
-        })?;
+        let node = node
+            .map_expressions(|expression| expression.transform_up(|expression| typed_constants(expression, &schema)))?;
         if node.transformed { node.map_data(LogicalPlan::recompute_schema) } else { Ok(node) }
     })
     .map(|transformed| transformed.data)
@@ -140,15 +137,12 @@ fn typed_constants(expression: Expr, schema: &DFSchema) -> Result<Transformed<Ex
             let Some(cast) = constant_as(constant, other, op, schema) else {
                 return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })));
             };
-            let (left, right) =
-                if is_text_constant(&left) { (Box::new(cast), right) } else { (left, Box::new(cast)) };
+            let (left, right) = if is_text_constant(&left) { (Box::new(cast), right) } else { (left, Box::new(cast)) };
             Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right })))
         }
         Expr::InList(InList { expr, list, negated }) if list.iter().any(is_text_constant) => {
-            let list = list
-                .into_iter()
-                .map(|item| constant_as(&item, &expr, Operator::Eq, schema).unwrap_or(item))
-                .collect();
+            let list =
+                list.into_iter().map(|item| constant_as(&item, &expr, Operator::Eq, schema).unwrap_or(item)).collect();
             Ok(Transformed::yes(Expr::InList(InList { expr, list, negated })))
         }
         Expr::Between(Between { expr, negated, low, high }) => {

@@ -66,9 +66,7 @@ pub(crate) fn resolve(plan: LogicalPlan) -> Result<(LogicalPlan, Vec<DataType>)>
     })?;
     let count = types.keys().last().copied().unwrap_or(0);
     let types = (1..=count)
-        .map(|number| {
-            types.get(&number).cloned().flatten().map_or(DataType::Utf8, |field| field.data_type().clone())
-        })
+        .map(|number| types.get(&number).cloned().flatten().map_or(DataType::Utf8, |field| field.data_type().clone()))
         .collect();
     Ok((plan, types))
 }
@@ -140,9 +138,7 @@ pub(crate) fn with_parameters(
             copy.query = replace.plan(copy.query)?;
             Statement::CopyOut(copy)
         }
-        Statement::DeclareCursor { name, query } => {
-            Statement::DeclareCursor { name, query: replace.plan(query)? }
-        }
+        Statement::DeclareCursor { name, query } => Statement::DeclareCursor { name, query: replace.plan(query)? },
         other => other,
     })
 }
@@ -155,9 +151,8 @@ struct Replace<'a> {
 
 impl Replace<'_> {
     fn plan(&self, plan: LogicalPlan) -> std::result::Result<LogicalPlan, PlanError> {
-        plan.replace_params_with_values(&self.list).map_err(|error| {
-            PlanError::new(SqlState::UNDEFINED_PARAMETER, error.strip_backtrace())
-        })
+        plan.replace_params_with_values(&self.list)
+            .map_err(|error| PlanError::new(SqlState::UNDEFINED_PARAMETER, error.strip_backtrace()))
     }
 
     fn value(&self, number: usize) -> std::result::Result<&ScalarValue, PlanError> {
@@ -195,9 +190,7 @@ impl Replace<'_> {
         let fields = table.relation.schema.fields();
         let rows = rows.into_iter().map(|row| {
             let cells = row.into_iter().zip(fields).map(|(cell, field)| match cell {
-                Cell::Parameter(number) => {
-                    coerce::assign(self.value(number)?, field, self.time_zone).map(Cell::Value)
-                }
+                Cell::Parameter(number) => coerce::assign(self.value(number)?, field, self.time_zone).map(Cell::Value),
                 value => Ok(value),
             });
             cells.collect::<std::result::Result<Vec<_>, PlanError>>()

@@ -67,9 +67,7 @@ impl Context<'_> {
     ) -> Result<Expr, PlanError> {
         let mut expression = expression.clone();
         self.rewrite(&mut expression)?;
-        self.binder()
-            .sql_to_expr(expression, schema, &mut planner_context(declared))
-            .map_err(|error| self.error(error))
+        self.binder().sql_to_expr(expression, schema, &mut planner_context(declared)).map_err(|error| self.error(error))
     }
 
     /// Gives parameters their types and applies DataFusion's and our own analyzer rules.

@@ -73,8 +73,12 @@ pub fn field_of(sql_type: &SqlType) -> Result<FieldRef, PlanError> {
             array(&field_of(element)?)
         }
         SqlType::Custom(name, modifiers) => {
-            let words: Vec<String> =
-                name.0.iter().filter_map(|part| part.as_ident().map(fold)).filter(|part| part != "pg_catalog").collect();
+            let words: Vec<String> = name
+                .0
+                .iter()
+                .filter_map(|part| part.as_ident().map(fold))
+                .filter(|part| part != "pg_catalog")
+                .collect();
             custom(&words.join("."), modifiers)?
         }
         SqlType::Regclass => custom("regclass", &[])?,
@@ -143,10 +147,9 @@ fn numeric(info: &ExactNumberInfo) -> Result<Field, PlanError> {
 fn length_of(length: &Option<CharacterLength>) -> Result<Option<u64>, PlanError> {
     match length {
         None | Some(CharacterLength::Max) => Ok(None),
-        Some(CharacterLength::IntegerLength { length: 0, .. }) => Err(PlanError::new(
-            SqlState::INVALID_PARAMETER_VALUE,
-            "length for type varchar must be at least 1",
-        )),
+        Some(CharacterLength::IntegerLength { length: 0, .. }) => {
+            Err(PlanError::new(SqlState::INVALID_PARAMETER_VALUE, "length for type varchar must be at least 1"))
+        }
         Some(CharacterLength::IntegerLength { length, .. }) => Ok(Some(*length)),
     }
 }
@@ -225,8 +228,25 @@ fn custom(name: &str, modifiers: &[String]) -> Result<Field, PlanError> {
 
 fn unknown_type(name: &str) -> PlanError {
     const NAMES: &[&str] = &[
-        "boolean", "smallint", "integer", "bigint", "real", "double precision", "numeric", "text", "varchar", "char",
-        "bytea", "date", "time", "timestamp", "timestamptz", "interval", "uuid", "json", "jsonb",
+        "boolean",
+        "smallint",
+        "integer",
+        "bigint",
+        "real",
+        "double precision",
+        "numeric",
+        "text",
+        "varchar",
+        "char",
+        "bytea",
+        "date",
+        "time",
+        "timestamp",
+        "timestamptz",
+        "interval",
+        "uuid",
+        "json",
+        "jsonb",
     ];
     let error = PlanError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{name}\" does not exist"));
     match nearest(name, NAMES.iter().copied()) {

@@ -5,8 +5,8 @@ use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
 use plan::{PlanError, SqlState};
 
-use super::statements::StatementParser;
 use super::fold;
+use super::statements::StatementParser;
 use crate::statement::{CopyFormat, CopyOptions};
 
 /// COPY as written.

@@ -93,7 +93,8 @@ fn create_view(parser: &mut StatementParser<'_>, materialized: bool, or_replace:
     let name = parser.object_name()?;
     let mut columns = Vec::new();
     if parser.parser.consume_token(&Token::LParen) {
-        columns = parser.run(|parser| parser.parse_comma_separated(Parser::parse_identifier))?.iter().map(fold).collect();
+        columns =
+            parser.run(|parser| parser.parse_comma_separated(Parser::parse_identifier))?.iter().map(fold).collect();
         parser.run(|parser| parser.expect_token(&Token::RParen).map(|_| ()))?;
     }
     if parser.peek_word(0, "with") {
@@ -114,7 +115,15 @@ fn create_view(parser: &mut StatementParser<'_>, materialized: bool, or_replace:
     if parser.peek_word(0, "emit") && !parser.take_words(&["emit", "immediately"]) {
         return Ok(Syntax::Unsupported("EMIT".to_string()));
     }
-    Ok(Syntax::CreateView(CreateViewSyntax { name, materialized, or_replace, if_not_exists, columns, query, query_text }))
+    Ok(Syntax::CreateView(CreateViewSyntax {
+        name,
+        materialized,
+        or_replace,
+        if_not_exists,
+        columns,
+        query,
+        query_text,
+    }))
 }
 
 fn create_table(parser: &mut StatementParser<'_>) -> Result<Syntax, PlanError> {
@@ -169,10 +178,7 @@ fn create_table(parser: &mut StatementParser<'_>) -> Result<Syntax, PlanError> {
 }
 
 /// A column, a constraint or a watermark. What is known but not built is returned.
-fn table_element(
-    parser: &mut StatementParser<'_>,
-    table: &mut CreateTableSyntax,
-) -> Result<Option<String>, PlanError> {
+fn table_element(parser: &mut StatementParser<'_>, table: &mut CreateTableSyntax) -> Result<Option<String>, PlanError> {
     if parser.take_words(&["watermark", "for"]) {
         let column = parser.run(Parser::parse_identifier)?;
         parser.expect_words(&["as"])?;

@@ -45,13 +45,8 @@ impl Parsed {
         matches!(*self.syntax, Syntax::Empty)
     }
 
-    /// Whether it begins or ends a transaction block: these are allowed in a failed transaction.
+    /// Whether it ends a transaction block: only such statements are allowed in a failed transaction.
     pub fn is_transaction_control(&self) -> bool {
-        matches!(*self.syntax, Syntax::Begin { .. } | Syntax::Commit | Syntax::Rollback)
-    }
-
-    /// Whether it ends a transaction block: the only statements allowed in a failed transaction.
-    pub fn ends_transaction(&self) -> bool {
         matches!(*self.syntax, Syntax::Commit | Syntax::Rollback)
     }
 }
@@ -75,26 +70,66 @@ pub(crate) enum Syntax {
     Delete(Box<ast::Delete>),
     Truncate(Vec<ast::ObjectName>),
     Copy(CopySyntax),
-    CreateSchema { name: String, if_not_exists: bool },
+    CreateSchema {
+        name: String,
+        if_not_exists: bool,
+    },
     CreateTable(CreateTableSyntax),
     CreateView(CreateViewSyntax),
-    Drop { kind: DropKind, names: Vec<(Option<String>, String)>, if_exists: bool, cascade: bool },
-    Explain { options: ExplainOptions, statement: Box<Parsed> },
-    Begin { read_only: bool },
+    Drop {
+        kind: DropKind,
+        names: Vec<(Option<String>, String)>,
+        if_exists: bool,
+        cascade: bool,
+    },
+    Explain {
+        options: ExplainOptions,
+        statement: Box<Parsed>,
+    },
+    Begin {
+        read_only: bool,
+    },
     Commit,
     Rollback,
-    Show { name: String },
+    Show {
+        name: String,
+    },
     ShowRelations(ShowRelations),
-    Set { name: String, value: Option<String>, local: bool },
-    Reset { name: String },
-    Prepare { name: String, types: Vec<ast::DataType>, statement: Box<Parsed> },
-    Execute { name: String, arguments: Vec<ast::Expr> },
-    Deallocate { name: Option<String> },
-    DeclareCursor { name: String, query: Box<ast::Query> },
-    Fetch { name: String, count: Option<u64> },
-    CloseCursor { name: Option<String> },
+    Set {
+        name: String,
+        value: Option<String>,
+        local: bool,
+    },
+    Reset {
+        name: String,
+    },
+    Prepare {
+        name: String,
+        types: Vec<ast::DataType>,
+        statement: Box<Parsed>,
+    },
+    Execute {
+        name: String,
+        arguments: Vec<ast::Expr>,
+    },
+    Deallocate {
+        name: Option<String>,
+    },
+    DeclareCursor {
+        name: String,
+        query: Box<ast::Query>,
+    },
+    Fetch {
+        name: String,
+        count: Option<u64>,
+    },
+    CloseCursor {
+        name: Option<String>,
+    },
     DiscardAll,
-    NoOperation { tag: String },
+    NoOperation {
+        tag: String,
+    },
     /// Known, but not built: what it is called.
     Unsupported(String),
 }

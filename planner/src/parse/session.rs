@@ -53,7 +53,7 @@ fn transaction_modes(parser: &mut StatementParser<'_>) -> Result<bool, PlanError
         } else if !parser.take_words(&["not", "deferrable"]) && !parser.take_words(&["deferrable"]) {
             return Ok(read_only);
         }
-        parser.parser.consume_token(&Token::Comma);
+        let _ = parser.parser.consume_token(&Token::Comma);
     }
 }
 
@@ -199,7 +199,9 @@ fn one_value(parser: &mut StatementParser<'_>) -> Result<String, PlanError> {
         Token::Word(word) => {
             let mut value = word.value.to_lowercase();
             // Isolation levels are two words.
-            if let ("read" | "repeatable", Token::Word(second)) = (value.as_str(), &parser.parser.peek_token_ref().token) {
+            if let ("read" | "repeatable", Token::Word(second)) =
+                (value.as_str(), &parser.parser.peek_token_ref().token)
+            {
                 value = format!("{value} {}", second.value.to_lowercase());
                 parser.parser.advance_token();
             }
@@ -226,8 +228,23 @@ fn show(parser: &mut StatementParser<'_>) -> Result<Syntax, PlanError> {
         return Ok(Syntax::ShowRelations(ShowRelations::Columns { schema, relation }));
     }
     for word in [
-        "sources", "sinks", "indexes", "functions", "jobs", "processlist", "subscriptions", "subscription", "create",
-        "connections", "secrets", "databases", "parameters", "cluster", "internal", "fragments", "cursors",
+        "sources",
+        "sinks",
+        "indexes",
+        "functions",
+        "jobs",
+        "processlist",
+        "subscriptions",
+        "subscription",
+        "create",
+        "connections",
+        "secrets",
+        "databases",
+        "parameters",
+        "cluster",
+        "internal",
+        "fragments",
+        "cursors",
     ] {
         if parser.peek_word(0, word) {
             return Ok(Syntax::Unsupported(format!("SHOW {}", word.to_uppercase())));

@@ -21,13 +21,15 @@ pub(super) struct StatementParser<'a> {
 
 impl<'a> StatementParser<'a> {
     fn new(source: &'a Source, tokens: Vec<TokenWithSpan>) -> Self {
-        let parser =
-            Parser::new(&DIALECT).with_recursion_limit(RECURSION_LIMIT).with_tokens_with_locations(tokens);
+        let parser = Parser::new(&DIALECT).with_recursion_limit(RECURSION_LIMIT).with_tokens_with_locations(tokens);
         StatementParser { parser, source }
     }
 
     /// Runs one of sqlparser's parsers.
-    pub fn run<T>(&mut self, parse: impl FnOnce(&mut Parser<'static>) -> Result<T, ParserError>) -> Result<T, PlanError> {
+    pub fn run<T>(
+        &mut self,
+        parse: impl FnOnce(&mut Parser<'static>) -> Result<T, ParserError>,
+    ) -> Result<T, PlanError> {
         parse(&mut self.parser).map_err(|error| self.source.syntax_error(&error, self.parser.peek_token_ref()))
     }
 
@@ -259,15 +261,14 @@ fn explain(parser: &mut StatementParser<'_>) -> Result<Syntax, PlanError> {
 
 /// Whether the parenthesis that comes next opens a query and not a list of options.
 fn starts_query(parser: &Parser<'_>) -> bool {
-    (0..)
-        .map(|nth| &parser.peek_nth_token_ref(nth).token)
-        .find(|token| **token != Token::LParen)
-        .is_some_and(|token| match token {
+    (0..).map(|nth| &parser.peek_nth_token_ref(nth).token).find(|token| **token != Token::LParen).is_some_and(|token| {
+        match token {
             Token::Word(word) => {
                 matches!(word.keyword, Keyword::SELECT | Keyword::WITH | Keyword::VALUES | Keyword::TABLE)
             }
             _ => false,
-        })
+        }
+    })
 }
 
 /// Statements that PostgreSQL or the streaming dialects know and that are not built: by their first words.
@@ -338,9 +339,8 @@ const NOT_BUILT: &[&str] = &[
 ];
 
 fn not_built(parser: &StatementParser<'_>) -> Option<String> {
-    let known = NOT_BUILT.iter().find(|words| {
-        words.split(' ').enumerate().all(|(nth, word)| parser.peek_word(nth, word))
-    })?;
+    let known =
+        NOT_BUILT.iter().find(|words| words.split(' ').enumerate().all(|(nth, word)| parser.peek_word(nth, word)))?;
     // DROP and CREATE of something else: name what was written, if it is a word.
     match (&parser.parser.peek_nth_token_ref(1).token, *known) {
         (Token::Word(word), "DROP" | "CREATE" | "ALTER") if word.quote_style.is_none() => {

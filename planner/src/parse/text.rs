@@ -166,9 +166,8 @@ impl Scan {
 /// semicolon inside of them is none. Statements of only white space between semicolons are left out; a text
 /// without any statement is one empty statement.
 pub(crate) fn split(text: &str) -> Result<Vec<(Source, Vec<TokenWithSpan>)>, PlanError> {
-    let tokens = Tokenizer::new(&DIALECT, text)
-        .tokenize_with_location()
-        .map_err(|error| tokenizer_error(text, &error))?;
+    let tokens =
+        Tokenizer::new(&DIALECT, text).tokenize_with_location().map_err(|error| tokenizer_error(text, &error))?;
     let mut statements = Vec::with_capacity(1);
     let mut scan = Scan { at: Location::new(1, 1), byte: 0, character: 0 };
     let mut current: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());

@@ -86,7 +86,8 @@ impl Arguments {
         for (index, arg) in args.iter().enumerate() {
             let (place, value) = match arg {
                 FunctionArg::Unnamed(value) => (Some(index).filter(|index| *index < names.len()), value),
-                FunctionArg::ExprNamed { name: Ast::Identifier(name), arg, .. } | FunctionArg::Named { name, arg, .. } => {
+                FunctionArg::ExprNamed { name: Ast::Identifier(name), arg, .. }
+                | FunctionArg::Named { name, arg, .. } => {
                     let written = fold(name);
                     let place = names.iter().position(|known| *known == written).ok_or_else(|| {
                         PlanError::new(
@@ -208,8 +209,11 @@ fn constant_interval(
     let schema = DFSchema::empty();
     let not_constant = || {
         external(
-            PlanError::new(SqlState::INVALID_PARAMETER_VALUE, format!("the {name} of {kind} must be a constant interval"))
-                .with_hint("For example, INTERVAL '10 minutes'."),
+            PlanError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("the {name} of {kind} must be a constant interval"),
+            )
+            .with_hint("For example, INTERVAL '10 minutes'."),
         )
     };
     let bound = context.sql_to_expr(written.clone(), &schema).map_err(|error| {
@@ -233,7 +237,9 @@ fn constant_interval(
             format!("the {name} of {kind} must not be NULL"),
         ))),
         value => match value.cast_to(&DataType::Interval(IntervalUnit::MonthDayNano)) {
-            Ok(ScalarValue::IntervalMonthDayNano(Some(value))) if matches!(data_type, DataType::Interval(_)) => Ok(value),
+            Ok(ScalarValue::IntervalMonthDayNano(Some(value))) if matches!(data_type, DataType::Interval(_)) => {
+                Ok(value)
+            }
             _ => Err(external(
                 PlanError::new(
                     SqlState::DATATYPE_MISMATCH,
@@ -249,7 +255,8 @@ fn check(kind: Kind, name: &str, value: IntervalMonthDayNano) -> Result<(), Plan
     if name == "offset" {
         return Ok(());
     }
-    let refused = |what: &str| Err(PlanError::new(SqlState::INVALID_PARAMETER_VALUE, format!("the {name} of {kind} {what}")));
+    let refused =
+        |what: &str| Err(PlanError::new(SqlState::INVALID_PARAMETER_VALUE, format!("the {name} of {kind} {what}")));
     let short = i128::from(value.days) * 86_400_000_000_000 + i128::from(value.nanoseconds);
     let long = i128::from(value.months);
     if long != 0 && short != 0 {

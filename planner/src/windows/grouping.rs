@@ -197,9 +197,8 @@ fn over_join(select: &mut Select, window: &GroupWindow) -> Result<(Ast, Ast), Pl
 /// The window in GROUP BY becomes its two bounds.
 fn replace_group_by(group_by: &mut GroupByExpr, window: &GroupWindow, start: &Ast, end: &Ast) {
     let GroupByExpr::Expressions(expressions, _) = group_by else { return };
-    let is_window = |expression: &Ast| {
-        window_call(expression).ok().flatten().is_some_and(|found| same(&found.args, &window.args))
-    };
+    let is_window =
+        |expression: &Ast| window_call(expression).ok().flatten().is_some_and(|found| same(&found.args, &window.args));
     let replaced = |list: &mut Vec<Ast>| {
         *list = std::mem::take(list)
             .into_iter()
@@ -251,12 +250,10 @@ impl VisitorMut for Bounds<'_> {
         let args = arguments(function).unwrap_or_default();
         if !same(&args, &self.window.args) {
             let called = called.to_uppercase();
-            return ControlFlow::Break(
-                PlanError::new(
-                    SqlState::GROUPING_ERROR,
-                    format!("{called} must have the arguments of the {} in GROUP BY", self.window.kind),
-                ),
-            );
+            return ControlFlow::Break(PlanError::new(
+                SqlState::GROUPING_ERROR,
+                format!("{called} must have the arguments of the {} in GROUP BY", self.window.kind),
+            ));
         }
         // Its parts are not visited: the replacement may be the function itself.
         *expression = Ast::Nested(Box::new(value));

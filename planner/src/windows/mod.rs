@@ -15,9 +15,7 @@ use std::sync::Arc;
 
 use datafusion::common::Column;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::logical_expr::planner::{
-    PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
-};
+use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Operator, ScalarUDF, binary_expr};
 use datafusion::sql::sqlparser::ast::{self, TableAlias, TableFactor};
 use plan::{PlanError, SqlState};
@@ -176,7 +174,11 @@ pub(crate) fn select_of(projection: Vec<ast::SelectItem>, factor: TableFactor) -
 }
 
 /// A name as a table of a FROM clause.
-pub(crate) fn table_factor(name: ast::ObjectName, alias: Option<TableAlias>, args: Option<Vec<ast::FunctionArg>>) -> TableFactor {
+pub(crate) fn table_factor(
+    name: ast::ObjectName,
+    alias: Option<TableAlias>,
+    args: Option<Vec<ast::FunctionArg>>,
+) -> TableFactor {
     TableFactor::Table {
         name,
         alias,

@@ -18,8 +18,7 @@ pub(crate) fn plain_table_arguments(mut tokens: Vec<TokenWithSpan>) -> Result<Ve
         }
         let before = &tokens[significant[place - 1]].token;
         let name = &tokens[significant[place - 2]].token;
-        let next_is_name =
-            significant.get(place + 1).is_some_and(|next| matches!(tokens[*next].token, Token::Word(_)));
+        let next_is_name = significant.get(place + 1).is_some_and(|next| matches!(tokens[*next].token, Token::Word(_)));
         if !next_is_name {
             continue;
         }
