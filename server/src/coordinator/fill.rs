@@ -152,7 +152,8 @@ impl EpochLoop {
             }
             let mut failed = vec![dataflow.0];
             failed.extend(self.catalog.dependents(&[dataflow.0].into()).iter().map(|object| object.id));
-            for id in failed {
+            // Those that read others end first.
+            for id in failed.into_iter().rev() {
                 self.end_dataflow(plan::RelationId(id));
                 let Some(object) = self.catalog.object(id) else { continue };
                 let mut entry = object.entry.as_ref().clone();

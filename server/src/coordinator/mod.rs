@@ -249,3 +249,6 @@ fn stopped() -> ServerError {
 fn cancelled() -> ServerError {
     ServerError::cancelled()
 }
+
+#[cfg(test)]
+mod tests;

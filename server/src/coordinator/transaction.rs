@@ -112,8 +112,10 @@ impl Transaction {
         for buffer in tables.into_values() {
             let mut committed = Vec::new();
             if buffer.truncated() {
-                for scanned in buffer.stored.storage.scan(snapshot.clone(), ScanOptions::default()) {
-                    committed.push(scanned?.batch);
+                let options = ScanOptions { with_rowid: !buffer.keyed(), ..ScanOptions::default() };
+                for scanned in buffer.stored.storage.scan(snapshot.clone(), options) {
+                    let scanned = scanned?;
+                    committed.push((scanned.batch, scanned.rowids));
                 }
             }
             set.tables.push(buffer.prepare(&coordinator.chunks, snapshot.as_ref(), committed)?);

@@ -125,7 +125,8 @@ impl TableBuffer {
         }
     }
 
-    fn keyed(&self) -> bool {
+    /// Whether the table has a key.
+    pub fn keyed(&self) -> bool {
         matches!(self.stored.relation.layout, Layout::Keyed(_))
     }
 
@@ -291,7 +292,7 @@ impl TableBuffer {
         self,
         chunks: &ChunkCounters,
         snapshot: &dyn Snapshot,
-        committed: Vec<RecordBatch>,
+        committed: Vec<(RecordBatch, Option<Int64Array>)>,
     ) -> Result<TableWrites, ServerError> {
         let mut prepared = TableWrites {
             info: self.info.clone(),
@@ -306,7 +307,8 @@ impl TableBuffer {
         if self.truncated {
             let id = self.stored.relation.id.0;
             prepared.deleted_ranges = vec![layout::table_range(id), layout::table_range(id + 1)];
-            prepared.changes.extend(committed.into_iter().map(|rows| Change { delta: Delta::delete(rows), rowids: None }));
+            let changes = committed.into_iter().map(|(rows, rowids)| Change { delta: Delta::delete(rows), rowids });
+            prepared.changes.extend(changes);
         }
         let deleted_keys = self.prepare_deletes(&mut prepared, snapshot)?;
         if self.keyed() {
