@@ -22,7 +22,6 @@ use super::transaction::{Transaction, refuse_append_only};
 use super::write::duplicate_key;
 use super::DmlResult;
 use crate::error::ServerError;
-use crate::read::{self, statement_state};
 
 impl Transaction {
     /// INSERT.
@@ -33,7 +32,7 @@ impl Transaction {
             InsertSource::Rows(rows) => vec![literal_rows(&insert.table, rows)?],
             InsertSource::Plan(plan) => {
                 let sources = self.sources()?;
-                read::collect(self.coordinator.planner(), &sources, plan, session).await?
+                self.coordinator.reader().collect(&sources, plan, session).await?
             }
         };
         let mut written = Vec::with_capacity(rows.len());
@@ -74,7 +73,7 @@ impl Transaction {
         self.lock(table, Mode::Exclusive, "UPDATE").await?;
         refuse_append_only(table, "update")?;
         let sources = self.sources()?;
-        let found = read::collect(self.coordinator.planner(), &sources, &update.query, session).await?;
+        let found = self.coordinator.reader().collect(&sources, &update.query, session).await?;
         let width = table.relation.schema.fields().len();
         let mut written = Vec::with_capacity(found.len());
         for batch in found {
@@ -100,7 +99,7 @@ impl Transaction {
         self.lock(table, Mode::Exclusive, "DELETE").await?;
         refuse_append_only(table, "delete from")?;
         let sources = self.sources()?;
-        let found = read::collect(self.coordinator.planner(), &sources, &delete.query, session).await?;
+        let found = self.coordinator.reader().collect(&sources, &delete.query, session).await?;
         let mut deleted = Vec::with_capacity(found.len());
         for batch in found {
             let (rowids, columns) = split_rowid(&batch)?;
@@ -121,7 +120,7 @@ impl Transaction {
         let returning = match clause {
             None => None,
             Some(clause) => {
-                let state = statement_state(self.coordinator.planner(), session);
+                let state = self.coordinator.reader().state(session);
                 Some((clause.schema.clone(), returning(&state, clause, &rows)?))
             }
         };
@@ -168,7 +167,7 @@ impl Transaction {
         };
         let excluded = compute::take_record_batch(&proposed, &UInt32Array::from(conflicting.clone()))?;
         let (existing, rowids) = fates.existing(&table.relation.schema)?;
-        let state = statement_state(self.coordinator.planner(), session);
+        let state = self.coordinator.reader().state(session);
         let both = Both { schema, existing: &existing, excluded: &excluded };
         let mask = both.condition(&state, condition.as_ref())?;
         let updated = both.updated(&state, table, assignments)?;

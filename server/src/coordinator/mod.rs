@@ -28,6 +28,7 @@ use tokio::sync::{Semaphore, oneshot, watch};
 
 use crate::catalog::{CatalogVersion, SystemFunctions};
 use crate::error::ServerError;
+use crate::read::Reader;
 use crate::task;
 
 pub mod commit;
@@ -113,7 +114,7 @@ pub struct Shared {
 /// Handle of the coordinator, shared by all sessions.
 pub struct Coordinator {
     shared: Arc<Shared>,
-    planner: Arc<Planner>,
+    reader: Reader,
     commands: Sender<Command>,
     /// Room in the queue of writes, in units of [`QUEUE_UNIT`] bytes.
     room: Arc<Semaphore>,
@@ -162,7 +163,7 @@ impl Coordinator {
         spawn("epochs", move || epochs.run(&channels))?;
         Ok(Arc::new(Coordinator {
             shared,
-            planner,
+            reader: Reader::new(planner),
             commands,
             room: Arc::new(Semaphore::new(units)),
             locks: Arc::new(Locks::default()),
@@ -178,7 +179,12 @@ impl Coordinator {
 
     /// The planner that all sessions share.
     pub fn planner(&self) -> &Arc<Planner> {
-        &self.planner
+        self.reader.planner()
+    }
+
+    /// What runs queries.
+    pub fn reader(&self) -> &Reader {
+        &self.reader
     }
 
     /// Ends the epochs in flight and stops. Writes that arrive later are refused.

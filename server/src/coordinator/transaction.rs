@@ -22,7 +22,7 @@ use super::write::{TableBuffer, WriteSet};
 use super::{Coordinator, DdlOutcome, DmlResult, QueryRows, ddl, returning};
 use crate::catalog::{CatalogVersion, Stored};
 use crate::error::ServerError;
-use crate::read::{self, Sources};
+use crate::read::Sources;
 
 /// One transaction of one session. Dropping it rolls back.
 pub struct Transaction {
@@ -66,7 +66,7 @@ impl Transaction {
     /// Runs a bound query on the newest snapshot and this transaction's own changes.
     pub async fn query(&mut self, plan: &LogicalPlan, session: &SessionInfo) -> Result<QueryRows, ServerError> {
         let sources = self.sources()?;
-        read::query(self.coordinator.planner(), &sources, plan, session).await
+        self.coordinator.reader().query(&sources, plan, session).await
     }
 
     /// TRUNCATE.

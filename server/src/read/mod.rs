@@ -16,11 +16,13 @@ use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, DataFusionError};
 use datafusion::datasource::DefaultTableSource;
-use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
+use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder, TaskContext};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::execute_stream;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::prelude::SessionConfig;
 use futures::TryStreamExt;
+use parking_lot::Mutex;
 use plan::{RelationId, RelationKind, RelationSource, SqlState};
 use planner::{Planner, SessionInfo};
 use runtime::state::relation::ScanOptions;
@@ -31,8 +33,10 @@ use crate::catalog::{CatalogVersion, ObjectKind, SystemFunctions};
 use crate::coordinator::{Published, QueryRows};
 use crate::error::{Notice, ServerError};
 
+pub mod lookup;
 pub mod table;
 
+use lookup::Lookup;
 use table::{Overlay, SnapshotTable};
 
 /// The session that planning and ad-hoc execution share: DataFusion's functions, ours, and those of the system
@@ -73,43 +77,102 @@ impl Sources {
     }
 }
 
-/// Runs a bound query.
-pub async fn query(
-    planner: &Planner,
-    sources: &Sources,
-    plan: &LogicalPlan,
-    session: &SessionInfo,
-) -> Result<QueryRows, ServerError> {
-    let plan = if sources.overlays.is_empty() { plan.clone() } else { unfold_views(planner, sources, plan.clone())? };
-    let mut warnings = Vec::new();
-    check_relations(sources, &plan, &mut warnings)?;
-    let plan = planner.optimize(plan, runtime::clock::now_micros())?;
-    let plan = bind_sources(sources, plan)?;
-    let state = statement_state(planner, session);
-    let physical = state.query_planner().create_physical_plan(&plan, &state).await?;
-    let schema = physical.schema();
-    let rows = execute_stream(physical, state.task_ctx())?;
-    Ok(QueryRows { schema, rows, warnings })
+/// Runs queries.
+pub struct Reader {
+    planner: Arc<Planner>,
+    /// DataFusion's session for sessions of ours that ran a statement lately: making one copies all function tables.
+    states: Mutex<Vec<(SessionInfo, Arc<SessionState>)>>,
 }
 
-/// Runs a bound query to its end.
-pub async fn collect(
-    planner: &Planner,
-    sources: &Sources,
-    plan: &LogicalPlan,
-    session: &SessionInfo,
-) -> Result<Vec<RecordBatch>, ServerError> {
-    let rows = query(planner, sources, plan, session).await?;
-    Ok(rows.rows.try_collect().await?)
+/// How many sessions' states are kept.
+const STATES: usize = 16;
+
+impl Reader {
+    /// Over a planner.
+    pub fn new(planner: Arc<Planner>) -> Reader {
+        Reader { planner, states: Mutex::new(Vec::new()) }
+    }
+
+    /// The planner.
+    pub fn planner(&self) -> &Arc<Planner> {
+        &self.planner
+    }
+
+    /// DataFusion's session for statements of a session: its time zone, and itself for the functions that ask for it.
+    pub fn state(&self, session: &SessionInfo) -> Arc<SessionState> {
+        let mut states = self.states.lock();
+        if let Some((_, state)) = states.iter().find(|(known, _)| known == session) {
+            return state.clone();
+        }
+        let mut state = self.planner.session_state().clone();
+        let options = state.config_mut().options_mut();
+        options.execution.time_zone = Some(session.time_zone.clone());
+        options.extensions.insert(SessionFacts(session.clone()));
+        let state = Arc::new(state);
+        if states.len() == STATES {
+            states.remove(0);
+        }
+        states.push((session.clone(), state.clone()));
+        state
+    }
+
+    /// Runs a bound query.
+    pub async fn query(
+        &self,
+        sources: &Sources,
+        plan: &LogicalPlan,
+        session: &SessionInfo,
+    ) -> Result<QueryRows, ServerError> {
+        let mut warnings = Vec::new();
+        if sources.overlays.is_empty()
+            && let Some(lookup) = Lookup::recognise(plan, sources.catalog())
+        {
+            check_relations(sources, plan, &mut warnings)?;
+            let rows = lookup.run(sources.published.snapshot.clone())?;
+            let rows = futures::stream::iter(rows.into_iter().map(Ok));
+            let schema = lookup.schema().clone();
+            let rows = Box::pin(RecordBatchStreamAdapter::new(schema.clone(), rows));
+            return Ok(QueryRows { schema, rows, warnings });
+        }
+        let plan = if sources.overlays.is_empty() {
+            plan.clone()
+        } else {
+            unfold_views(&self.planner, sources, plan.clone())?
+        };
+        check_relations(sources, &plan, &mut warnings)?;
+        let plan = self.planner.optimize(plan, runtime::clock::now_micros())?;
+        let plan = bind_sources(sources, plan)?;
+        let state = self.state(session);
+        let physical = state.query_planner().create_physical_plan(&plan, state.as_ref()).await?;
+        let schema = physical.schema();
+        let rows = execute_stream(physical, task_context(&state))?;
+        Ok(QueryRows { schema, rows, warnings })
+    }
+
+    /// Runs a bound query to its end.
+    pub async fn collect(
+        &self,
+        sources: &Sources,
+        plan: &LogicalPlan,
+        session: &SessionInfo,
+    ) -> Result<Vec<RecordBatch>, ServerError> {
+        let rows = self.query(sources, plan, session).await?;
+        Ok(rows.rows.try_collect().await?)
+    }
 }
 
-/// DataFusion's session for one statement: its time zone and its time.
-pub fn statement_state(planner: &Planner, session: &SessionInfo) -> SessionState {
-    let mut state = planner.session_state().clone();
-    let options = state.config_mut().options_mut();
-    options.execution.time_zone = Some(session.time_zone.clone());
-    options.extensions.insert(SessionFacts(session.clone()));
-    state
+/// What a running plan needs of the session. Plans hold their functions themselves, so the tables stay empty.
+fn task_context(state: &SessionState) -> Arc<TaskContext> {
+    Arc::new(TaskContext::new(
+        None,
+        state.session_id().to_owned(),
+        state.config().clone(),
+        HashMap::new(),
+        HashMap::new(),
+        HashMap::new(),
+        HashMap::new(),
+        state.runtime_env().clone(),
+    ))
 }
 
 /// Checks that every relation of a plan is still there and can be read; collects warnings of views with failed rows.

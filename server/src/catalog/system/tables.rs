@@ -11,7 +11,7 @@ use plan::{Layout, RelationKind};
 
 use super::types::{self, PgType};
 use crate::catalog::entry::Entry;
-use crate::catalog::{CatalogObject, CatalogVersion, ObjectKind, Stored};
+use crate::catalog::{CatalogObject, CatalogVersion, ObjectKind};
 
 /// `pg_namespace.oid` of `pg_catalog`.
 pub const PG_CATALOG_OID: i32 = 11;
@@ -199,15 +199,6 @@ pub fn shown(version: &CatalogVersion) -> Vec<Shown<'_>> {
         }
     }
     all
-}
-
-/// A relation's stored form, if it has one.
-pub fn stored<'a>(shown: &Shown<'a>) -> Option<&'a Stored> {
-    match &shown.object.kind {
-        ObjectKind::Table { stored, .. } => Some(stored),
-        ObjectKind::MaterializedView { rows, .. } => Some(rows),
-        ObjectKind::View { .. } => None,
-    }
 }
 
 /// The primary key of a table, as positions from 1.

@@ -22,7 +22,7 @@ use crate::catalog::{
 use crate::coordinator::write::TableBuffer;
 use crate::coordinator::{Coordinator, DdlOutcome, returning};
 use crate::error::{Notice, ServerError};
-use crate::read::{self, Sources};
+use crate::read::Sources;
 
 /// Name of the operator that runs a whole sub-plan again on every change; CREATE tells when a view needs it.
 const RECOMPUTE: &str = "recompute";
@@ -147,7 +147,7 @@ pub async fn create_table(
         && let Some(object) = object
     {
         let sources = Sources::new(published);
-        let rows = read::collect(coordinator.planner(), &sources, query, session).await?;
+        let rows = coordinator.reader().collect(&sources, query, session).await?;
         let count: usize = rows.iter().map(|batch| batch.num_rows()).sum();
         add_rows(coordinator, &object, rows, &mut set)?;
         outcome.tag = format!("SELECT {count}");
