@@ -23,6 +23,10 @@ impl Generator {
             steps.push(Step::Create(next_view));
             next_view += 1;
         }
+        for table in self.tables.clone() {
+            let count = self.between(5, 30);
+            steps.push(Step::Change(vec![self.insert(&table, count)]));
+        }
         for batch in 0..batches {
             steps.push(Step::Change(self.batch()));
             if next_view < views && (self.chance(0.3) || batch + late >= batches) {
@@ -58,7 +62,10 @@ impl Generator {
             self.pick(&tables)
         };
         match self.between(0, 19) {
-            0..=8 => self.insert(&table),
+            0..=8 => {
+                let count = if self.chance(0.25) { self.between(10, 40) } else { self.between(1, 6) };
+                self.insert(&table, count)
+            }
             9 => self.insert_select(&table),
             10..=13 => self.update(&table),
             14..=18 => self.delete(&table),
@@ -79,8 +86,7 @@ impl Generator {
         format!("({})", values.join(", "))
     }
 
-    fn insert(&mut self, table: &Relation) -> String {
-        let count = if self.chance(0.15) { self.between(10, 40) } else { self.between(1, 6) };
+    fn insert(&mut self, table: &Relation, count: usize) -> String {
         let start = self.between(0, 40);
         let rows: Vec<String> = (0..count).map(|number| self.row(table, start + number)).collect();
         let mut sql = format!("INSERT INTO {} VALUES {}", table.name, rows.join(", "));

@@ -102,7 +102,7 @@ impl Generator {
     }
 
     fn filter(&mut self, scope: &[Column]) -> String {
-        if self.chance(0.5) { format!(" WHERE {}", self.condition(scope, 2)) } else { String::new() }
+        if self.chance(0.35) { format!(" WHERE {}", self.condition(scope, 2)) } else { String::new() }
     }
 
     /// A select list of these types: "expression AS x1, ...".
