@@ -31,6 +31,16 @@ pub(crate) fn rewrite(expression: &mut Ast, session: &SessionInfo) -> std::resul
                 *expression = call("power", vec![left.as_ref().clone(), right.as_ref().clone()]);
             }
         }
+        Ast::Cast { expr, data_type, .. } => {
+            if let Some(alias) = oid_alias(data_type) {
+                *expression = call(alias, vec![expr.as_ref().clone()]);
+            } else if is_text(data_type)
+                && let Ast::Cast { data_type: inner, .. } = expr.as_ref()
+                && let Some(alias) = oid_alias(inner)
+            {
+                *expression = call(&format!("{alias}out"), vec![expr.as_ref().clone()]);
+            }
+        }
         Ast::Function(function) => {
             if function.name.0.len() == 2
                 && function.name.0[0].as_ident().is_some_and(|schema| fold(schema) == "pg_catalog")
@@ -44,6 +54,26 @@ pub(crate) fn rewrite(expression: &mut Ast, session: &SessionInfo) -> std::resul
         _ => {}
     }
     Ok(())
+}
+
+/// The function that reads a name as an object's number, for a cast to a type that does so.
+fn oid_alias(data_type: &ast::DataType) -> Option<&'static str> {
+    let name = match data_type {
+        ast::DataType::Regclass => "regclass".to_string(),
+        ast::DataType::Custom(name, _) => fold(name.0.last()?.as_ident()?),
+        _ => return None,
+    };
+    ["regclass", "regtype", "regnamespace"].into_iter().find(|alias| *alias == name)
+}
+
+fn is_text(data_type: &ast::DataType) -> bool {
+    match data_type {
+        ast::DataType::Text | ast::DataType::Varchar(None) => true,
+        ast::DataType::Custom(name, _) => {
+            name.0.last().and_then(|part| part.as_ident()).is_some_and(|name| fold(name) == "text")
+        }
+        _ => false,
+    }
 }
 
 /// The operator of OPERATOR(pg_catalog.x).

@@ -87,16 +87,21 @@ pub fn of_text(text: &str) -> Option<PgType> {
         let PgType { oid, modifier } = of_text(item)?;
         return Some(PgType { oid: array_of(oid), modifier });
     }
+    // As in "timestamp(3) with time zone", a modifier may stand within the name.
     let (name, arguments) = match text.split_once('(') {
-        Some((name, rest)) => (name.trim(), rest.split_once(')').map(|(arguments, _)| arguments)),
-        None => (text.as_str(), None),
+        Some((before, rest)) => {
+            let (arguments, after) = rest.split_once(')')?;
+            (format!("{} {}", before.trim(), after.trim()).trim().to_owned(), Some(arguments))
+        }
+        None => (text.clone(), None),
     };
-    let name = SHORT_NAMES.iter().find(|(short, _)| *short == name).map_or(name, |(_, long)| *long);
+    let name = SHORT_NAMES.iter().find(|(short, _)| *short == name).map_or(name.as_str(), |(_, long)| *long);
     let oid = TYPES.iter().find(|(known, _, _)| *known == name)?.1;
     let numbers: Vec<i32> =
         arguments.unwrap_or_default().split(',').filter_map(|number| number.trim().parse().ok()).collect();
     let modifier = match (oid, numbers.as_slice()) {
         (1042 | 1043, [length]) => length + 4,
+        (1083 | 1114 | 1184, [precision]) => *precision,
         (1700, [precision]) => (precision << 16) + 4,
         (1700, [precision, scale]) => ((precision << 16) | (scale & 0x7ff)) + 4,
         _ => -1,
@@ -142,6 +147,10 @@ pub fn format_type(oid: i32, modifier: Option<i32>) -> String {
     let Some((name, _, _)) = TYPES.iter().find(|(_, known, _)| *known == oid) else { return "???".to_owned() };
     match (oid, modifier) {
         (1042 | 1043, Some(modifier)) if modifier >= 4 => format!("{name}({})", modifier - 4),
+        (1083 | 1114 | 1184, Some(precision)) if precision >= 0 => match name.split_once(' ') {
+            Some((word, rest)) => format!("{word}({precision}) {rest}"),
+            None => (*name).to_owned(),
+        },
         (1700, Some(modifier)) if modifier >= 4 => {
             format!("numeric({},{})", (modifier - 4) >> 16, (modifier - 4) & 0x7ff)
         }
@@ -175,6 +184,7 @@ mod tests {
             "numeric(8,2)",
             "numeric",
             "timestamp with time zone",
+            "timestamp(3) with time zone",
             "text[]",
             "jsonb",
         ] {
