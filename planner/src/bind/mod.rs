@@ -20,6 +20,9 @@ pub mod parameters;
 pub mod query;
 mod returning;
 mod show;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
+mod tests;
 pub mod types;
 
 use std::sync::Arc;

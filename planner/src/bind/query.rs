@@ -181,14 +181,18 @@ impl VisitorMut for Rewriter<'_, '_> {
 /// The columns that a client sees: a plan's output, with the names that PostgreSQL would give. Names of a plan are
 /// unique, so repeated ones carry a suffix there.
 pub fn output_schema(plan: &LogicalPlan) -> SchemaRef {
-    let fields: Vec<FieldRef> = plan
-        .schema()
+    shown_schema(plan.schema().inner())
+}
+
+/// Columns with the names that a client sees.
+pub fn shown_schema(schema: &SchemaRef) -> SchemaRef {
+    if schema.fields().iter().all(|field| names::shown(field.name()) == field.name()) {
+        return schema.clone();
+    }
+    let fields: Vec<FieldRef> = schema
         .fields()
         .iter()
-        .map(|field| {
-            let shown = names::shown(field.name());
-            if shown == field.name() { field.clone() } else { Arc::new(field.as_ref().clone().with_name(shown)) }
-        })
+        .map(|field| Arc::new(field.as_ref().clone().with_name(names::shown(field.name()))))
         .collect();
     Arc::new(Schema::new(fields))
 }

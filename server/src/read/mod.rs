@@ -132,7 +132,7 @@ impl Reader {
             let rows = futures::stream::iter(rows.into_iter().map(Ok));
             let schema = lookup.schema().clone();
             let rows = Box::pin(RecordBatchStreamAdapter::new(schema.clone(), rows));
-            return Ok(QueryRows { schema, rows, warnings });
+            return Ok(QueryRows { schema: planner::shown_schema(&schema), rows, warnings });
         }
         let plan = if sources.overlays.is_empty() {
             plan.clone()
@@ -146,7 +146,7 @@ impl Reader {
         let physical = state.query_planner().create_physical_plan(&plan, state.as_ref()).await?;
         let schema = physical.schema();
         let rows = execute_stream(physical, task_context(&state))?;
-        Ok(QueryRows { schema, rows, warnings })
+        Ok(QueryRows { schema: planner::shown_schema(&schema), rows, warnings })
     }
 
     /// Runs a bound query to its end.
