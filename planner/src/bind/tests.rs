@@ -181,39 +181,84 @@ fn errors_say_what_and_where() {
         ("SELECT 1 FROM", "42601 syntax error at end of input @14"),
         ("SELECT 1; SELECT é FROM t WHERE WHERE", "42601 syntax error at or near \"WHERE\" @33"),
         ("SELECT 1 +", "42601 syntax error at end of input @11"),
-        ("SELECT naem FROM t", "42703 column \"naem\" does not exist @8 [Perhaps you meant to reference the column \"t.name\".]"),
+        (
+            "SELECT naem FROM t",
+            "42703 column \"naem\" does not exist @8 [Perhaps you meant to reference the column \"t.name\".]",
+        ),
         ("SELECT q.id FROM t", "42P01 missing FROM-clause entry for table \"q\" @8"),
-        ("SELECT t.idd FROM t", "42703 column t.idd does not exist @8 [Perhaps you meant to reference the column \"t.id\".]"),
+        (
+            "SELECT t.idd FROM t",
+            "42703 column t.idd does not exist @8 [Perhaps you meant to reference the column \"t.id\".]",
+        ),
         ("SELECT 1;\nSELECT * FROM lgo", "42P01 relation \"lgo\" does not exist @25 [Perhaps you meant \"log\".]"),
         ("SELECT uper(name) FROM t", "42883 function uper does not exist @8 [Perhaps you meant upper.]"),
         ("SELECT id FROM t, u", "42702 column reference \"id\" is ambiguous @8"),
         ("SELECT * FROM t, t", "42712 table name \"t\" specified more than once [Give one of the two an alias.]"),
-        ("SELECT name, count(*) FROM t", "42803 column \"t.name\" must appear in the GROUP BY clause or be used in an aggregate function @8"),
+        (
+            "SELECT name, count(*) FROM t",
+            "42803 column \"t.name\" must appear in the GROUP BY clause or be used in an aggregate function @8",
+        ),
         ("CREATE TABLE t2 (a itn)", "42704 type \"itn\" does not exist @20 [Perhaps you meant integer.]"),
         ("CREATE TABLE t2 (a int, a int)", "42701 column \"a\" specified more than once @18"),
-        ("CREATE TABLE t2 (a serial)", "0A000 type serial is not supported yet [Use integer and give the values yourself; there are no sequences yet.]"),
+        (
+            "CREATE TABLE t2 (a serial)",
+            "0A000 type serial is not supported yet [Use integer and give the values yourself; there are no sequences yet.]",
+        ),
         ("CREATE TABLE t2 (a int, PRIMARY KEY (b))", "42703 column \"b\" named in key does not exist @38"),
-        ("CREATE TABLE t2 (a int PRIMARY KEY, PRIMARY KEY (a))", "42P16 multiple primary keys for table \"t2\" are not allowed"),
+        (
+            "CREATE TABLE t2 (a int PRIMARY KEY, PRIMARY KEY (a))",
+            "42P16 multiple primary keys for table \"t2\" are not allowed",
+        ),
         ("CREATE TABLE t2 (a int DEFAULT 'x')", "22P02 invalid input syntax for type integer: \"x\" @32"),
-        ("CREATE TABLE t2 (a int, WATERMARK FOR a AS a)", "42804 the WATERMARK column \"a\" is of type integer @39 [A watermark is for a timestamp, timestamptz or date.]"),
-        ("CREATE TABLE t2 (a timestamp, WATERMARK FOR b AS b)", "42703 column \"b\" named in WATERMARK does not exist @45"),
-        ("CREATE TABLE t2 (a timestamp, WATERMARK FOR a AS now())", "42P16 the WATERMARK expression must depend on the row alone"),
-        ("CREATE TABLE nowhere.t2 (a int)", "3F000 schema \"nowhere\" does not exist [Create it with CREATE SCHEMA nowhere.]"),
+        (
+            "CREATE TABLE t2 (a int, WATERMARK FOR a AS a)",
+            "42804 the WATERMARK column \"a\" is of type integer @39 [A watermark is for a timestamp, timestamptz or date.]",
+        ),
+        (
+            "CREATE TABLE t2 (a timestamp, WATERMARK FOR b AS b)",
+            "42703 column \"b\" named in WATERMARK does not exist @45",
+        ),
+        (
+            "CREATE TABLE t2 (a timestamp, WATERMARK FOR a AS now())",
+            "42P16 the WATERMARK expression must depend on the row alone",
+        ),
+        (
+            "CREATE TABLE nowhere.t2 (a int)",
+            "3F000 schema \"nowhere\" does not exist [Create it with CREATE SCHEMA nowhere.]",
+        ),
         ("CREATE VIEW v AS SELECT $1", "42P02 views must not contain parameters"),
-        ("CREATE VIEW v AS SELECT 1, 2", "42701 column \"?column?\" specified more than once [Give each column a name of its own with AS.]"),
+        (
+            "CREATE VIEW v AS SELECT 1, 2",
+            "42701 column \"?column?\" specified more than once [Give each column a name of its own with AS.]",
+        ),
         ("INSERT INTO names VALUES (1)", "42809 cannot insert into view \"names\" [Change the tables that it reads.]"),
-        ("DELETE FROM log", "42809 cannot delete from append-only table \"log\" [Rows of a table that was created with APPEND ONLY stay as they are.]"),
-        ("UPDATE t SET nme = 'x'", "42703 column \"nme\" of relation \"t\" does not exist @14 [Perhaps you meant to reference the column \"name\".]"),
+        (
+            "DELETE FROM log",
+            "42809 cannot delete from append-only table \"log\" [Rows of a table that was created with APPEND ONLY stay as they are.]",
+        ),
+        (
+            "UPDATE t SET nme = 'x'",
+            "42703 column \"nme\" of relation \"t\" does not exist @14 [Perhaps you meant to reference the column \"name\".]",
+        ),
         ("INSERT INTO t (id, id) VALUES (1, 2)", "42701 column \"id\" specified more than once @20"),
         ("INSERT INTO t VALUES (1, 2, 3, 4, 5, 6)", "42601 INSERT has more expressions than target columns"),
         ("INSERT INTO t (id, name) VALUES (1)", "42601 INSERT has more target columns than expressions"),
         ("INSERT INTO t VALUES ('abc')", "22P02 invalid input syntax for type integer: \"abc\" @23"),
         ("INSERT INTO t (id) VALUES (3000000000)", "22003 integer out of range @28"),
-        ("INSERT INTO t (ts) VALUES (5)", "42804 column \"ts\" is of type timestamp without time zone but expression is of type integer @28 [You will need to rewrite or cast the expression.]"),
+        (
+            "INSERT INTO t (ts) VALUES (5)",
+            "42804 column \"ts\" is of type timestamp without time zone but expression is of type integer @28 [You will need to rewrite or cast the expression.]",
+        ),
         ("INSERT INTO limits (b) VALUES ('abcd')", "22001 value too long for type character varying(3) @32"),
         ("INSERT INTO limits (n) VALUES (1000)", "22003 numeric field overflow @32"),
-        ("INSERT INTO t SELECT name FROM t", "42804 column \"id\" is of type integer but expression is of type text [You will need to rewrite or cast the expression.]"),
-        ("INSERT INTO u VALUES (1) ON CONFLICT (id) DO NOTHING", "42P10 there is no unique or exclusion constraint matching the ON CONFLICT specification [ON CONFLICT needs the columns of the table's primary key.]"),
+        (
+            "INSERT INTO t SELECT name FROM t",
+            "42804 column \"id\" is of type integer but expression is of type text [You will need to rewrite or cast the expression.]",
+        ),
+        (
+            "INSERT INTO u VALUES (1) ON CONFLICT (id) DO NOTHING",
+            "42P10 there is no unique or exclusion constraint matching the ON CONFLICT specification [ON CONFLICT needs the columns of the table's primary key.]",
+        ),
         ("CREATE SOURCE s (a int) WITH (connector = 'kafka')", "0A000 CREATE SOURCE is not supported yet"),
         ("SUBSCRIBE counts", "0A000 SUBSCRIBE is not supported yet"),
         ("CREATE MATERIALIZED VIEW v AS SELECT id FROM t EMIT ON WINDOW CLOSE", "0A000 EMIT is not supported yet"),
@@ -234,14 +279,26 @@ fn window_arguments_are_checked() {
     let world = World::new();
     let cases = [
         ("SELECT * FROM TUMBLE(t, ts, INTERVAL '0 minutes')", "22023 the size of TUMBLE must be greater than zero"),
-        ("SELECT * FROM HOP(t, ts, INTERVAL '-1 minute', INTERVAL '-1 minute')", "22023 the slide of HOP must be greater than zero"),
+        (
+            "SELECT * FROM HOP(t, ts, INTERVAL '-1 minute', INTERVAL '-1 minute')",
+            "22023 the slide of HOP must be greater than zero",
+        ),
         ("SELECT * FROM HOP(t, ts, INTERVAL '1 minute', NULL)", "22023 the size of HOP must not be NULL"),
         ("SELECT * FROM TUMBLE(t, ts, 5)", "42804 the size of TUMBLE must be an interval, not bigint"),
         ("SELECT * FROM TUMBLE(t, ts)", "42601 TUMBLE takes 3 or 4 arguments, not 2"),
         ("SELECT * FROM TUMBLE(t, tx, INTERVAL '1 hour')", "42703 column \"tx\" does not exist"),
-        ("SELECT * FROM TUMBLE(t, name, INTERVAL '1 hour')", "42804 the time column \"name\" of TUMBLE is of type text"),
-        ("SELECT count(*) FROM t GROUP BY TUMBLE(ts, INTERVAL '-1 hour')", "22023 the size of TUMBLE must be greater than zero"),
-        ("SELECT * FROM TABLE(CUMULATE(TABLE t, DESCRIPTOR(ts), INTERVAL '2' MINUTES, INTERVAL '10' MINUTES))", "0A000 CUMULATE is not supported yet"),
+        (
+            "SELECT * FROM TUMBLE(t, name, INTERVAL '1 hour')",
+            "42804 the time column \"name\" of TUMBLE is of type text",
+        ),
+        (
+            "SELECT count(*) FROM t GROUP BY TUMBLE(ts, INTERVAL '-1 hour')",
+            "22023 the size of TUMBLE must be greater than zero",
+        ),
+        (
+            "SELECT * FROM TABLE(CUMULATE(TABLE t, DESCRIPTOR(ts), INTERVAL '2' MINUTES, INTERVAL '10' MINUTES))",
+            "0A000 CUMULATE is not supported yet",
+        ),
         ("SELECT count(*) FROM t GROUP BY SESSION(ts, INTERVAL '1 hour')", "0A000 SESSION is not supported yet"),
     ];
     for (text, expected) in cases {
@@ -254,7 +311,8 @@ fn window_arguments_are_checked() {
 fn all_spellings_of_a_window_are_one_plan() {
     let world = World::new();
     let plan_of = |text: &str| {
-        let Statement::Query(plan) = world.one(text).unwrap_or_else(|error| panic!("{text}: {error:?}")).statement else {
+        let Statement::Query(plan) = world.one(text).unwrap_or_else(|error| panic!("{text}: {error:?}")).statement
+        else {
             panic!("{text} is no query")
         };
         world.planner.optimize(plan, 0).unwrap().display_indent().to_string()
@@ -271,7 +329,9 @@ fn all_spellings_of_a_window_are_one_plan() {
         &format!("{items} TUMBLE(t, ts, INTERVAL '10 s') {group}"),
         &format!("{items} TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '10' SECOND) {group}"),
         &format!("{items} TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '10' SECONDS)) {group}"),
-        &format!("{items} TABLE(TUMBLE(DATA => TABLE t, TIMECOL => DESCRIPTOR(ts), SIZE => INTERVAL '10' SECOND)) {group}"),
+        &format!(
+            "{items} TABLE(TUMBLE(DATA => TABLE t, TIMECOL => DESCRIPTOR(ts), SIZE => INTERVAL '10' SECOND)) {group}"
+        ),
         &format!("{items} TUMBLE(t, ts, '10 sec'::interval) {group}"),
         "SELECT TUMBLE_START(ts, INTERVAL '10 s') AS window_start, TUMBLE_END(ts, INTERVAL '10 s') AS window_end, \
          count(*) AS n FROM t GROUP BY TUMBLE(ts, INTERVAL '10 s')",
@@ -345,16 +405,29 @@ fn constants_are_typed_by_their_columns() {
         cells.collect::<Vec<_>>().join("|")
     };
     let cases = [
-        ("INSERT INTO t VALUES (1, 'a', -1.5, '2013-01-01 05:06:07.5', 3.14159)", "1|a|-1.5|2013-01-01T05:06:07.500|3.14"),
+        (
+            "INSERT INTO t VALUES (1, 'a', -1.5, '2013-01-01 05:06:07.5', 3.14159)",
+            "1|a|-1.5|2013-01-01T05:06:07.500|3.14",
+        ),
         ("INSERT INTO t (name, id) VALUES (5, '7')", "7|5|NULL|NULL|NULL"),
-        ("INSERT INTO t VALUES (1, NULL, 'NaN', timestamp '2013-01-01', '1e3')", "1|NULL|NaN|2013-01-01T00:00:00|1000.00"),
+        (
+            "INSERT INTO t VALUES (1, NULL, 'NaN', timestamp '2013-01-01', '1e3')",
+            "1|NULL|NaN|2013-01-01T00:00:00|1000.00",
+        ),
         ("INSERT INTO u VALUES (1), (2)", "1|7|NULL|NULL|NULL|NULL|2|7|NULL|NULL|NULL|NULL"),
-        ("INSERT INTO u VALUES (2.5, DEFAULT, '2024-01-01 12:00+02', '90 minutes', '{1,NULL,3}', '2024-02-29')",
-         "3|7|2024-01-01T10:00:00Z|90 mins|[1, , 3]|2024-02-29"),
+        (
+            "INSERT INTO u VALUES (2.5, DEFAULT, '2024-01-01 12:00+02', '90 minutes', '{1,NULL,3}', '2024-02-29')",
+            "3|7|2024-01-01T10:00:00Z|90 mins|[1, , 3]|2024-02-29",
+        ),
         ("INSERT INTO u (d) VALUES (INTERVAL '1' HOUR)", "NULL|7|NULL|1 hours|NULL|NULL"),
-        ("INSERT INTO u (id) VALUES ($2), (1 + 1), (-3)", "$2|7|NULL|NULL|NULL|NULL|2|7|NULL|NULL|NULL|NULL|-3|7|NULL|NULL|NULL|NULL"),
-        ("INSERT INTO limits VALUES (1, 'abc  ', 'x', 9.999, '{A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11}', '{\"b\":1,  \"a\":[1,2]}')",
-         "1|abc|x  |10.00|a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11|{\"a\": [1, 2], \"b\": 1}|NULL"),
+        (
+            "INSERT INTO u (id) VALUES ($2), (1 + 1), (-3)",
+            "$2|7|NULL|NULL|NULL|NULL|2|7|NULL|NULL|NULL|NULL|-3|7|NULL|NULL|NULL|NULL",
+        ),
+        (
+            "INSERT INTO limits VALUES (1, 'abc  ', 'x', 9.999, '{A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11}', '{\"b\":1,  \"a\":[1,2]}')",
+            "1|abc|x  |10.00|a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11|{\"a\": [1, 2], \"b\": 1}|NULL",
+        ),
         ("INSERT INTO t DEFAULT VALUES", "NULL|NULL|NULL|NULL|NULL"),
         ("INSERT INTO t (id, name) VALUES (4, 'e' || 'x')", "4|ex|NULL|NULL|NULL"),
     ];
@@ -416,13 +489,21 @@ fn values_are_those_of_postgres() {
     let cases = [
         ("SELECT 7 / 2, -7 / 2, 7 % 3", "3 -3 1"),
         ("SELECT ('a' || NULL) IS NULL, 'a' || 1", "true a1"),
-        ("SELECT 'abc' ~ '^A', 'abc' ~* '^A', 'abc' !~ 'b', 'x' OPERATOR(pg_catalog.~) '^(x)$' COLLATE pg_catalog.default",
-         "false true false true"),
+        (
+            "SELECT 'abc' ~ '^A', 'abc' ~* '^A', 'abc' !~ 'b', 'x' OPERATOR(pg_catalog.~) '^(x)$' COLLATE pg_catalog.default",
+            "false true false true",
+        ),
         ("SELECT 2 ^ 3", "8.0"),
         ("SELECT v FROM (VALUES (cast('-0' as double precision))) q(v) WHERE v = 0", "0.0"),
-        ("SELECT count(*) FROM (SELECT DISTINCT v FROM (VALUES (0::float8), ('-0'::float8), ('NaN'::float8), ('NaN'::float8)) q(v)) r", "2"),
+        (
+            "SELECT count(*) FROM (SELECT DISTINCT v FROM (VALUES (0::float8), ('-0'::float8), ('NaN'::float8), ('NaN'::float8)) q(v)) r",
+            "2",
+        ),
         ("SELECT count(DISTINCT v) FROM (VALUES (0::float8), ('-0'::float8)) q(v)", "1"),
-        ("SELECT count(*) FROM (SELECT v FROM (VALUES (INTERVAL '1 month'), (INTERVAL '30 days'), (INTERVAL '720 hours')) q(v) GROUP BY v) r", "1"),
+        (
+            "SELECT count(*) FROM (SELECT v FROM (VALUES (INTERVAL '1 month'), (INTERVAL '30 days'), (INTERVAL '720 hours')) q(v) GROUP BY v) r",
+            "1",
+        ),
         ("SELECT INTERVAL '1 month' = INTERVAL '30 days', INTERVAL '1 day' < INTERVAL '25 hours'", "true true"),
         ("SELECT count(*) FROM (VALUES (0::float8)) a(v) JOIN (VALUES ('-0'::float8)) b(v) ON a.v = b.v", "1"),
         ("SELECT i FROM (VALUES (1), (2)) q(i) WHERE i = '2'", "2"),
@@ -445,19 +526,48 @@ fn values_are_those_of_postgres() {
 fn session_statements_are_understood() {
     let world = World::new();
     for text in [
-        "BEGIN", "BEGIN READ ONLY", "START TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ WRITE", "COMMIT TRANSACTION",
-        "END", "ROLLBACK", "ABORT", "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED",
-        "SHOW TRANSACTION ISOLATION LEVEL", "SET TIME ZONE 'Asia/Kolkata'", "SET extra_float_digits = 3",
-        "SET application_name = 'some tool'", "SET search_path TO a, \"B\"", "SET datestyle = ISO, MDY", "RESET ALL",
-        "SHOW ALL", "SHOW search_path", "DISCARD ALL", "FLUSH", "PREPARE p (int) AS SELECT $1", "EXECUTE p (1 + 1, 'x')",
-        "DEALLOCATE ALL", "DECLARE c CURSOR FOR SELECT id FROM t", "FETCH 2 FROM c", "FETCH ALL IN c", "CLOSE c", "",
-        "COPY t FROM STDIN", "COPY t (id, name) FROM STDIN WITH (FORMAT csv, HEADER, NULL 'NA')",
-        "COPY t FROM stdin CSV HEADER NULL AS 'NA'", "COPY (SELECT 1) TO STDOUT WITH CSV DELIMITER ';'",
-        "COPY t TO STDOUT (FORMAT csv, FORCE_QUOTE (name))", "TRUNCATE t, u", "TRUNCATE TABLE t RESTART IDENTITY",
-        "DROP TABLE IF EXISTS a.b, c CASCADE", "DROP MATERIALIZED VIEW counts", "CREATE SCHEMA IF NOT EXISTS s",
-        "EXPLAIN SELECT * FROM t", "EXPLAIN (VERBOSE) SELECT * FROM t",
+        "BEGIN",
+        "BEGIN READ ONLY",
+        "START TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ WRITE",
+        "COMMIT TRANSACTION",
+        "END",
+        "ROLLBACK",
+        "ABORT",
+        "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED",
+        "SHOW TRANSACTION ISOLATION LEVEL",
+        "SET TIME ZONE 'Asia/Kolkata'",
+        "SET extra_float_digits = 3",
+        "SET application_name = 'some tool'",
+        "SET search_path TO a, \"B\"",
+        "SET datestyle = ISO, MDY",
+        "RESET ALL",
+        "SHOW ALL",
+        "SHOW search_path",
+        "DISCARD ALL",
+        "FLUSH",
+        "PREPARE p (int) AS SELECT $1",
+        "EXECUTE p (1 + 1, 'x')",
+        "DEALLOCATE ALL",
+        "DECLARE c CURSOR FOR SELECT id FROM t",
+        "FETCH 2 FROM c",
+        "FETCH ALL IN c",
+        "CLOSE c",
+        "",
+        "COPY t FROM STDIN",
+        "COPY t (id, name) FROM STDIN WITH (FORMAT csv, HEADER, NULL 'NA')",
+        "COPY t FROM stdin CSV HEADER NULL AS 'NA'",
+        "COPY (SELECT 1) TO STDOUT WITH CSV DELIMITER ';'",
+        "COPY t TO STDOUT (FORMAT csv, FORCE_QUOTE (name))",
+        "TRUNCATE t, u",
+        "TRUNCATE TABLE t RESTART IDENTITY",
+        "DROP TABLE IF EXISTS a.b, c CASCADE",
+        "DROP MATERIALIZED VIEW counts",
+        "CREATE SCHEMA IF NOT EXISTS s",
+        "EXPLAIN SELECT * FROM t",
+        "EXPLAIN (VERBOSE) SELECT * FROM t",
         "CREATE TABLE IF NOT EXISTS z (version text, key int, watermark int, source text, \"order\" int, at timestamp(3))",
-        "CREATE TABLE z (id bigint, PRIMARY KEY (id) NOT ENFORCED)", "CREATE TABLE z AS SELECT id, name AS n FROM t",
+        "CREATE TABLE z (id bigint, PRIMARY KEY (id) NOT ENFORCED)",
+        "CREATE TABLE z AS SELECT id, name AS n FROM t",
         "UPDATE t SET name = 'b' WHERE name = 'a' AND id = 3",
     ] {
         world.bind(text).unwrap_or_else(|error| panic!("{text}: {error:?}"));
@@ -474,7 +584,9 @@ fn session_statements_are_understood() {
 #[test]
 fn views_read_views_under_their_own_path() {
     let mut world = World::new();
-    world.run("CREATE TABLE other.base (k int, w int); CREATE VIEW other.inner AS SELECT k, w + 1 AS w1 FROM other.base");
+    world.run(
+        "CREATE TABLE other.base (k int, w int); CREATE VIEW other.inner AS SELECT k, w + 1 AS w1 FROM other.base",
+    );
     world.run("CREATE VIEW outer_view (a, b) AS SELECT i.k, i.w1 FROM other.inner i");
     let Statement::CreateView(view) =
         world.one("CREATE MATERIALIZED VIEW m AS SELECT a, count(*) FROM outer_view GROUP BY a").unwrap().statement
@@ -513,9 +625,10 @@ fn statements_of_a_folder() {
                 continue;
             };
             let sql: Vec<&str> = lines[head + 1..].iter().take_while(|line| **line != "----").copied().collect();
-            let result = world.planner.parse(&sql.join("\n")).and_then(|parsed| {
-                parsed.iter().try_for_each(|parsed| world.run_one(parsed))
-            });
+            let result = world
+                .planner
+                .parse(&sql.join("\n"))
+                .and_then(|parsed| parsed.iter().try_for_each(|parsed| world.run_one(parsed)));
             if let Err(error) = result
                 && !lines[head].starts_with("statement error")
             {

@@ -46,7 +46,7 @@ pub(crate) fn rewrite(select: &mut Select, order_by: &mut [OrderByExpr]) -> Resu
     };
     replace_group_by(&mut select.group_by, &window, &start, &end);
     let mut bounds = Bounds { window: &window, start, end };
-    let mut visit = |result: ControlFlow<PlanError>| match result {
+    let visit = |result: ControlFlow<PlanError>| match result {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
     };

@@ -55,11 +55,7 @@ pub fn load(snapshot: &dyn Snapshot) -> Result<Loaded, ServerError> {
     }
     // `public` has no entry of its own unless it was dropped and created again: a dropped one is remembered by its
     // id being given out no more, see `dropped_public`.
-    let base = if dropped_public(snapshot)? {
-        CatalogVersion::default()
-    } else {
-        CatalogVersion::initial()
-    };
+    let base = if dropped_public(snapshot)? { CatalogVersion::default() } else { CatalogVersion::initial() };
     Ok(Loaded { version: base.with_changes(&entries, next_id)?, chunks })
 }
 

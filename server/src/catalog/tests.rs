@@ -4,12 +4,8 @@ use super::*;
 use entry::{ENTRY_VERSION, StoredField};
 
 fn view(id: u32, name: &str, depends_on: &[u32]) -> CatalogChange {
-    let fields = vec![StoredField {
-        name: "a".into(),
-        type_name: "int4".into(),
-        nullable: true,
-        metadata: BTreeMap::new(),
-    }];
+    let fields =
+        vec![StoredField { name: "a".into(), type_name: "int4".into(), nullable: true, metadata: BTreeMap::new() }];
     CatalogChange::Put(StoredEntry {
         version: ENTRY_VERSION,
         id,

@@ -16,11 +16,11 @@ use planner::catalog::TableInfo;
 use planner::statement::{Cell, Delete, Insert, InsertSource, OnConflict, Returning, Update};
 use runtime::state::relation::ScanOptions;
 
+use super::DmlResult;
 use super::locks::Mode;
 use super::returning::{checked, returning};
 use super::transaction::{Transaction, refuse_append_only};
 use super::write::duplicate_key;
-use super::DmlResult;
 use crate::error::ServerError;
 
 impl Transaction {
@@ -173,8 +173,13 @@ impl Transaction {
         let updated = both.updated(&state, table, assignments)?;
         let updated = checked(table, &compute::filter_record_batch(&updated, &mask)?)?;
         let gone = compute::filter_record_batch(&existing, &mask)?;
-        let rowids: Int64Array =
-            rowids.values().iter().zip(mask.iter()).filter(|(_, kept)| *kept == Some(true)).map(|(id, _)| *id).collect();
+        let rowids: Int64Array = rowids
+            .values()
+            .iter()
+            .zip(mask.iter())
+            .filter(|(_, kept)| *kept == Some(true))
+            .map(|(id, _)| *id)
+            .collect();
         self.buffer(table)?.delete(&gone, &rowids)?;
         self.refuse_duplicates(table, &updated)?;
         let conflicting: Vec<u32> =
@@ -216,7 +221,8 @@ impl Transaction {
                 (None, false) => Fate::Insert,
                 _ if !updates => Fate::Nothing,
                 (Some(position), _) => {
-                    let existing = buffer.own_row(position).ok_or_else(|| ServerError::internal("an own row is gone"))?;
+                    let existing =
+                        buffer.own_row(position).ok_or_else(|| ServerError::internal("an own row is gone"))?;
                     Fate::Existing { rowid: -1 - i64::try_from(position).unwrap_or(0), row: existing }
                 }
                 (None, true) => {
@@ -241,7 +247,10 @@ enum Fate {
     Insert,
     Nothing,
     /// A row with its key exists.
-    Existing { rowid: i64, row: RecordBatch },
+    Existing {
+        rowid: i64,
+        row: RecordBatch,
+    },
 }
 
 struct Fates(Vec<Fate>);
@@ -313,8 +322,7 @@ impl Both<'_> {
         for (column, expression) in assignments {
             let value = self.evaluate(state, expression)?;
             let wanted = table.relation.schema.field(*column).data_type();
-            columns[*column] =
-                if value.data_type() == wanted { value } else { compute::cast(&value, wanted)? };
+            columns[*column] = if value.data_type() == wanted { value } else { compute::cast(&value, wanted)? };
         }
         loose(&table.relation.schema, columns, self.existing.num_rows())
     }
@@ -336,10 +344,9 @@ fn literal_rows(table: &TableInfo, rows: &[Vec<Cell>]) -> Result<RecordBatch, Se
             Some(Cell::Value(value)) if value.is_null() => Ok(ScalarValue::try_new_null(wanted)?),
             Some(Cell::Value(value)) if value.data_type() == *wanted => Ok(value.clone()),
             Some(Cell::Value(value)) => Ok(value.cast_to(wanted)?),
-            Some(Cell::Parameter(number)) => Err(ServerError::new(
-                SqlState::UNDEFINED_PARAMETER,
-                format!("there is no parameter ${number}"),
-            )),
+            Some(Cell::Parameter(number)) => {
+                Err(ServerError::new(SqlState::UNDEFINED_PARAMETER, format!("there is no parameter ${number}")))
+            }
             None => Err(ServerError::internal("a row of VALUES is too short")),
         });
         let values: Vec<ScalarValue> = values.collect::<Result<_, ServerError>>()?;
@@ -367,9 +374,7 @@ fn loose(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<Reco
         .fields()
         .iter()
         .zip(&columns)
-        .map(|(field, column)| {
-            field.as_ref().clone().with_data_type(column.data_type().clone()).with_nullable(true)
-        })
+        .map(|(field, column)| field.as_ref().clone().with_data_type(column.data_type().clone()).with_nullable(true))
         .collect();
     Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?)
 }

@@ -142,7 +142,8 @@ impl EpochLoop {
             tracing::error!(dataflow = dataflow.0, reason, "a dataflow failed");
             if let Some(filling) = self.fills.iter().position(|fill| fill.dataflow == dataflow) {
                 let fill = self.fills.remove(filling);
-                let error = ServerError::new(SqlState::INTERNAL_ERROR, format!("the view cannot be computed: {reason}"));
+                let error =
+                    ServerError::new(SqlState::INTERNAL_ERROR, format!("the view cannot be computed: {reason}"));
                 let mut scratch = InFlight::new(0);
                 self.abandon(&mut scratch, fill, error);
                 let epoch = &mut self.in_flight[position];

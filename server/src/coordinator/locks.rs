@@ -131,7 +131,11 @@ impl Held {
         }
         let (granted, receiver) = oneshot::channel();
         let waiter = Waiter { owner: self.owner, mode, granted };
-        if upgrade { lock.queue.push_front(waiter) } else { lock.queue.push_back(waiter) }
+        if upgrade {
+            lock.queue.push_front(waiter)
+        } else {
+            lock.queue.push_back(waiter)
+        }
         if closes_cycle(&state, self.owner) {
             if let Some(lock) = state.get_mut(&table) {
                 lock.queue.retain(|waiter| waiter.owner != self.owner);

@@ -76,7 +76,8 @@ impl Repairs {
 }
 
 fn drop_unfinished(catalog: &mut CatalogVersion, repairs: &mut Repairs) -> Result<(), ServerError> {
-    let unfinished: Vec<Arc<CatalogObject>> = catalog.objects().filter(|object| !object.is_visible()).cloned().collect();
+    let unfinished: Vec<Arc<CatalogObject>> =
+        catalog.objects().filter(|object| !object.is_visible()).cloned().collect();
     for object in unfinished {
         tracing::info!(view = object.display_name(), "dropping a materialized view that was not complete");
         repairs.deleted_ranges.extend(state_ranges(&object.entry));

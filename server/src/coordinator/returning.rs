@@ -46,7 +46,10 @@ pub fn check_not_null(info: &TableInfo, batch: &RecordBatch) -> Result<(), Serve
         let all: Vec<usize> = (0..batch.num_columns()).collect();
         return Err(ServerError::new(
             SqlState::NOT_NULL_VIOLATION,
-            format!("null value in column \"{}\" of relation \"{table}\" violates not-null constraint", definition.name),
+            format!(
+                "null value in column \"{}\" of relation \"{table}\" violates not-null constraint",
+                definition.name
+            ),
         )
         .with_detail(format!("Failing row contains ({}).", row_text(batch, &all, row))));
     }

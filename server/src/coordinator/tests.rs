@@ -64,7 +64,8 @@ fn table(coordinator: &Coordinator, name: &str) -> Arc<TableInfo> {
 }
 
 fn insert(table: &Arc<TableInfo>, rows: &[(i32, &str)]) -> Insert {
-    let cells = |(id, name): &(i32, &str)| vec![Cell::Value(ScalarValue::from(*id)), Cell::Value(ScalarValue::from(*name))];
+    let cells =
+        |(id, name): &(i32, &str)| vec![Cell::Value(ScalarValue::from(*id)), Cell::Value(ScalarValue::from(*name))];
     Insert {
         table: table.clone(),
         source: InsertSource::Rows(rows.iter().map(cells).collect()),
@@ -169,7 +170,13 @@ async fn a_transaction_sees_its_own_changes_and_nobody_else_does() {
         let delete = Delete { table: table.clone(), query: gone, returning: None };
         assert_eq!(transaction.delete(&delete, &session()).await.expect("deletes").count, 2);
         let changed = target(&table, col("id").in_list(vec![lit(3), lit(4)], false))
-            .project(vec![col("$rowid"), col("id"), col("name"), col("id").alias("new_id"), lit("new").alias("new_name")])
+            .project(vec![
+                col("$rowid"),
+                col("id"),
+                col("name"),
+                col("id").alias("new_id"),
+                lit("new").alias("new_name"),
+            ])
             .and_then(LogicalPlanBuilder::build)
             .expect("builds");
         let update = Update { table: table.clone(), query: changed, returning: None };
@@ -202,9 +209,9 @@ async fn conflicts_are_passed_over_or_updated() {
     let mut nothing = insert(&table, &[(2, "x"), (3, "c"), (3, "y")]);
     nothing.on_conflict = Some(OnConflict::Nothing);
     assert_eq!(run_insert(&coordinator, &nothing).await, Ok(1));
-    let both = LogicalPlanBuilder::from(scan(&table)).alias("t").and_then(|left| {
-        left.cross_join(LogicalPlanBuilder::from(scan(&table)).alias("excluded")?.build()?)
-    });
+    let both = LogicalPlanBuilder::from(scan(&table))
+        .alias("t")
+        .and_then(|left| left.cross_join(LogicalPlanBuilder::from(scan(&table)).alias("excluded")?.build()?));
     let schema = both.expect("joins").schema().clone();
     let mut upsert = insert(&table, &[(4, "d"), (1, "new")]);
     upsert.on_conflict = Some(OnConflict::Update {
@@ -225,15 +232,10 @@ async fn a_null_key_is_refused() {
     let coordinator = start(MemoryStore::new());
     let table = create(&coordinator, "t", vec![0]).await;
     let mut bad = insert(&table, &[]);
-    bad.source = InsertSource::Rows(vec![vec![
-        Cell::Value(ScalarValue::Int32(None)),
-        Cell::Value(ScalarValue::from("a")),
-    ]]);
+    bad.source =
+        InsertSource::Rows(vec![vec![Cell::Value(ScalarValue::Int32(None)), Cell::Value(ScalarValue::from("a"))]]);
     let error = run_insert(&coordinator, &bad).await.expect_err("null");
-    assert_eq!(
-        error.message,
-        "null value in column \"id\" of relation \"t\" violates not-null constraint"
-    );
+    assert_eq!(error.message, "null value in column \"id\" of relation \"t\" violates not-null constraint");
     assert_eq!(error.detail.as_deref(), Some("Failing row contains (null, a)."));
     coordinator.stop().await;
 }

@@ -450,5 +450,9 @@ pub fn duplicate_key(info: &TableInfo, batch: &RecordBatch, row: usize) -> Serve
         SqlState::UNIQUE_VIOLATION,
         format!("duplicate key value violates unique constraint \"{table}_pkey\""),
     )
-    .with_detail(format!("Key ({})=({}) already exists.", names.join(", "), row_text(batch, &info.primary_key, row)))
+    .with_detail(format!(
+        "Key ({})=({}) already exists.",
+        names.join(", "),
+        row_text(batch, &info.primary_key, row)
+    ))
 }

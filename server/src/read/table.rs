@@ -100,11 +100,7 @@ impl SnapshotTable {
 }
 
 /// The value to which a filter fixes a column, if it is `column = literal` of the same type.
-fn equal_to(
-    filter: &Expr,
-    name: &str,
-    data_type: &datafusion::arrow::datatypes::DataType,
-) -> Option<ScalarValue> {
+fn equal_to(filter: &Expr, name: &str, data_type: &datafusion::arrow::datatypes::DataType) -> Option<ScalarValue> {
     let Expr::BinaryExpr(binary) = filter else { return None };
     match binary.op {
         Operator::And => equal_to(&binary.left, name, data_type).or_else(|| equal_to(&binary.right, name, data_type)),

@@ -280,18 +280,18 @@ fn current_schemas(context: &Context<'_>, arguments: &[ScalarValue]) -> Result<S
     if with_system && !context.session.search_path.iter().any(|schema| schema == "pg_catalog") {
         names.push(ScalarValue::from("pg_catalog"));
     }
-    let there = context.session.search_path.iter().filter(|schema| {
-        is_system_schema(schema) || context.catalog.schemas().contains_key(schema.as_str())
-    });
+    let there = context
+        .session
+        .search_path
+        .iter()
+        .filter(|schema| is_system_schema(schema) || context.catalog.schemas().contains_key(schema.as_str()));
     names.extend(there.map(|schema| ScalarValue::from(schema.as_str())));
     let list: Arc<ListArray> = ScalarValue::new_list(&names, &DataType::Utf8, true);
     Ok(ScalarValue::List(list))
 }
 
 fn current_schema(context: &Context<'_>, _: &[ScalarValue]) -> Result<ScalarValue> {
-    let there = |schema: &&String| {
-        is_system_schema(schema) || context.catalog.schemas().contains_key(schema.as_str())
-    };
+    let there = |schema: &&String| is_system_schema(schema) || context.catalog.schemas().contains_key(schema.as_str());
     optional_text(context.session.search_path.iter().find(there).cloned())
 }
 
@@ -328,9 +328,7 @@ fn first_text(_: &Context<'_>, arguments: &[ScalarValue]) -> Result<ScalarValue>
 }
 
 fn index_definition(context: &Context<'_>, arguments: &[ScalarValue]) -> Result<ScalarValue> {
-    let object = oid_argument(arguments, 0)
-        .and_then(tables::table_of_index)
-        .and_then(|id| context.catalog.object(id));
+    let object = oid_argument(arguments, 0).and_then(tables::table_of_index).and_then(|id| context.catalog.object(id));
     let Some(object) = object else { return optional_text(None) };
     match oid_argument(arguments, 1).filter(|column| *column > 0).and_then(|column| usize::try_from(column - 1).ok()) {
         Some(column) => optional_text(tables::key_columns(object).get(column).cloned()),
@@ -339,9 +337,7 @@ fn index_definition(context: &Context<'_>, arguments: &[ScalarValue]) -> Result<
 }
 
 fn constraint_definition(context: &Context<'_>, arguments: &[ScalarValue]) -> Result<ScalarValue> {
-    let object = oid_argument(arguments, 0)
-        .and_then(tables::table_of_index)
-        .and_then(|id| context.catalog.object(id));
+    let object = oid_argument(arguments, 0).and_then(tables::table_of_index).and_then(|id| context.catalog.object(id));
     optional_text(object.map(|object| format!("PRIMARY KEY ({})", tables::key_columns(object).join(", "))))
 }
 
@@ -382,7 +378,11 @@ fn regclass_out(context: &Context<'_>, arguments: &[ScalarValue]) -> Result<Scal
     }
     let found = context.catalog.find(None, &object.name, &context.session.search_path);
     let quoted = quoted(&name);
-    if found.is_some_and(|found| found.id == object.id) { text(quoted) } else { text(format!("{}.{quoted}", object.schema)) }
+    if found.is_some_and(|found| found.id == object.id) {
+        text(quoted)
+    } else {
+        text(format!("{}.{quoted}", object.schema))
+    }
 }
 
 fn quoted(name: &str) -> String {

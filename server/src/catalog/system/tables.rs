@@ -51,7 +51,9 @@ pub fn schema_oid(version: &CatalogVersion, schema: &str) -> Option<i32> {
     match schema {
         "pg_catalog" => Some(PG_CATALOG_OID),
         "information_schema" => Some(INFORMATION_SCHEMA_OID),
-        _ => version.schemas().get(schema).map(|id| if *id == crate::catalog::FIRST_ID { PUBLIC_OID } else { oid(*id) }),
+        _ => {
+            version.schemas().get(schema).map(|id| if *id == crate::catalog::FIRST_ID { PUBLIC_OID } else { oid(*id) })
+        }
     }
 }
 
@@ -313,7 +315,9 @@ fn pg_attribute(version: &CatalogVersion) -> Rows {
     }
     for (object, key) in with_primary_key(version) {
         for (number, column) in key.iter().enumerate() {
-            let Some(field) = object.columns().fields().get(usize::try_from(*column - 1).unwrap_or(0)) else { continue };
+            let Some(field) = object.columns().fields().get(usize::try_from(*column - 1).unwrap_or(0)) else {
+                continue;
+            };
             push(index_oid(object.id), number + 1, field.name(), types::of_field(field), false, false);
         }
     }
@@ -396,9 +400,8 @@ fn pg_views(version: &CatalogVersion) -> Rows {
 }
 
 fn pg_matviews(version: &CatalogVersion) -> Rows {
-    let mut rows = Rows::new(
-        "schemaname:t matviewname:t matviewowner:t tablespace:t hasindexes:b ispopulated:b definition:t",
-    );
+    let mut rows =
+        Rows::new("schemaname:t matviewname:t matviewowner:t tablespace:t hasindexes:b ispopulated:b definition:t");
     let materialized = |object: &&Arc<CatalogObject>| matches!(object.kind, ObjectKind::MaterializedView { .. });
     for object in version.objects().filter(materialized).filter(|object| object.is_visible()) {
         let definition = view_definition(object).unwrap_or_default();

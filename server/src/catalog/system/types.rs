@@ -72,9 +72,7 @@ pub fn of_field(field: &Field) -> PgType {
         Some(text) => of_text(text).unwrap_or_else(|| of_arrow(field.data_type())),
         None => match (field.data_type(), field.metadata().get("pg.oid_alias")) {
             (DataType::Int32, Some(alias)) => of_text(alias).unwrap_or(PgType { oid: 26, modifier: -1 }),
-            (DataType::List(item), _) => {
-                PgType { oid: array_of(of_field(item).oid), modifier: -1 }
-            }
+            (DataType::List(item), _) => PgType { oid: array_of(of_field(item).oid), modifier: -1 },
             (data_type, _) => of_arrow(data_type),
         },
     }

@@ -63,10 +63,7 @@ pub async fn create_schema(
 
 /// What the name of a new relation stands for now, if it may be given; an error if the schema is not there or is the
 /// system's.
-fn existing<'a>(
-    catalog: &'a CatalogVersion,
-    name: &ObjectName,
-) -> Result<Option<&'a Arc<CatalogObject>>, ServerError> {
+fn existing<'a>(catalog: &'a CatalogVersion, name: &ObjectName) -> Result<Option<&'a Arc<CatalogObject>>, ServerError> {
     if system::is_system_schema(&name.schema) {
         return Err(ServerError::new(
             SqlState::INSUFFICIENT_PRIVILEGE,
@@ -124,8 +121,7 @@ pub async fn create_table(
     let schema = Schema::new(table.fields.clone());
     check_column_names(&schema)?;
     let id = catalog.next_id();
-    let layout =
-        if table.primary_key.is_empty() { Layout::RowId } else { Layout::Keyed(table.primary_key.clone()) };
+    let layout = if table.primary_key.is_empty() { Layout::RowId } else { Layout::Keyed(table.primary_key.clone()) };
     let entry = StoredEntry {
         version: ENTRY_VERSION,
         id,
@@ -190,9 +186,9 @@ fn view_entry(
         if system::is_system_schema(&name.schema) {
             continue;
         }
-        let object = catalog.object_named(&name.schema, &name.name).or_else(|| {
-            catalog.object_named(&name.schema, name.name.strip_suffix(ERRORS_SUFFIX)?)
-        });
+        let object = catalog
+            .object_named(&name.schema, &name.name)
+            .or_else(|| catalog.object_named(&name.schema, name.name.strip_suffix(ERRORS_SUFFIX)?));
         let object = object.ok_or_else(|| {
             let message = format!("relation \"{}\" does not exist", display_name(&name.schema, &name.name));
             ServerError::new(SqlState::UNDEFINED_TABLE, message)
@@ -254,14 +250,10 @@ fn check_replacement(
     }
     for (before, after) in schema.fields().iter().zip(new.fields()) {
         if before.name() != after.name() {
-            return refused(format!(
-                "cannot change name of view column \"{}\" to \"{}\"",
-                before.name(),
-                after.name()
-            ))
-            .map_err(|error| {
-                error.with_hint("Use ALTER VIEW ... RENAME COLUMN ... to change name of view column instead.")
-            });
+            return refused(format!("cannot change name of view column \"{}\" to \"{}\"", before.name(), after.name()))
+                .map_err(|error| {
+                    error.with_hint("Use ALTER VIEW ... RENAME COLUMN ... to change name of view column instead.")
+                });
         }
         if before.data_type() != after.data_type() {
             return refused(format!(
@@ -360,8 +352,7 @@ fn plan_materialized(
         status: Status::Filling,
     };
     let (rows, errors) = materialized_relations(id, &entry)?;
-    let inputs: Option<Vec<_>> =
-        dataflow.imports().map(|(relation, _)| catalog.stored(relation.id).cloned()).collect();
+    let inputs: Option<Vec<_>> = dataflow.imports().map(|(relation, _)| catalog.stored(relation.id).cloned()).collect();
     let inputs = inputs.ok_or_else(|| ServerError::internal("a dataflow reads a relation that is not there"))?;
     let notices = recompute_notices(&dataflow, &view.name.name);
     let description = DataflowDescription {

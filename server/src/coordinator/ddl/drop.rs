@@ -90,11 +90,7 @@ fn removal(catalog: &CatalogVersion, targets: &Targets, victims: &[Arc<CatalogOb
     set
 }
 
-fn find_targets(
-    catalog: &CatalogVersion,
-    statement: &Drop,
-    session: &SessionInfo,
-) -> Result<Targets, ServerError> {
+fn find_targets(catalog: &CatalogVersion, statement: &Drop, session: &SessionInfo) -> Result<Targets, ServerError> {
     let mut targets = Targets::default();
     for (schema, name) in &statement.names {
         if statement.kind == DropKind::Schema {
@@ -111,7 +107,12 @@ fn find_targets(
         if let Some(schema) = schema
             && !catalog.schemas().contains_key(schema)
         {
-            missing(statement, SqlState::INVALID_SCHEMA_NAME, format!("schema \"{schema}\" does not exist"), &mut targets)?;
+            missing(
+                statement,
+                SqlState::INVALID_SCHEMA_NAME,
+                format!("schema \"{schema}\" does not exist"),
+                &mut targets,
+            )?;
             continue;
         }
         match catalog.find(schema.as_deref(), name, &session.search_path).filter(|object| object.is_visible()) {
@@ -208,9 +209,10 @@ fn depended_on(
         if targets.schemas.iter().any(|(schema, _)| *schema == object.schema) {
             return format!("{named} depends on schema {}", object.schema);
         }
-        let on = object.depends_on().iter().filter_map(|id| catalog.object(*id)).find(|on| {
-            targets.objects.contains(&on.id) || dependents.iter().any(|dependent| dependent.id == on.id)
-        });
+        let on =
+            object.depends_on().iter().filter_map(|id| catalog.object(*id)).find(|on| {
+                targets.objects.contains(&on.id) || dependents.iter().any(|dependent| dependent.id == on.id)
+            });
         match on {
             Some(on) => format!("{named} depends on {} {}", on.kind_name(), on.display_name()),
             None => named,
