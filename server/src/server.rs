@@ -101,6 +101,7 @@ fn start_coordinator(config: &Config) -> Result<Arc<Coordinator>, String> {
     let runtime = RuntimeConfig { workers: config.workers, cache_bytes: config.cache_bytes() };
     let coordinator = Coordinator::start(store, runtime, planner, functions)
         .map_err(|error| format!("cannot start from data directory \"{}\": {error}", config.data_dir.display()))?;
+    coordinator.watch_disk(&config.data_dir);
     tracing::info!(elapsed_ms = runtime::clock::elapsed(started).as_millis() as u64, "data directory is open");
     Ok(coordinator)
 }

@@ -1,7 +1,7 @@
 //! The committer: writes epochs one after the other, publishes each, and answers its writers.
 //!
 //! Never is something acknowledged that is not in the store, and never is something reported as failed that may
-//! appear later:
+//! appear later. Mostly a full disk is noticed before an epoch begins ([`super::space`]); if not:
 //! - When the disk is full and no dataflow has seen the epoch, the epoch is forgotten and its writers get 53100.
 //! - When the disk is full (or writing fails otherwise) and dataflows have absorbed the epoch, it cannot be taken back:
 //!   the same batch is tried again until it succeeds. Meanwhile new writes are refused with 53100 and reads go on. Its
@@ -24,7 +24,7 @@ use crate::catalog::CatalogVersion;
 use crate::error::ServerError;
 
 /// How long a writer waits for an epoch that cannot be written and cannot be taken back.
-const OUTCOME_TIMEOUT: Duration = Duration::from_secs(20);
+const OUTCOME_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long to wait before writing is tried again.
 const RETRY: Duration = Duration::from_millis(250);

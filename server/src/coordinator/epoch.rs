@@ -22,6 +22,7 @@ use super::Shared;
 use super::commit::{Answer, CommitJob, Committed, refused};
 use super::ddl::DdlSet;
 use super::fill::Fill;
+use super::space::Space;
 use super::write::{TableWrites, WriteSet};
 use crate::catalog::{CatalogChange, CatalogVersion, store as catalog_store};
 use crate::error::ServerError;
@@ -98,6 +99,7 @@ pub struct EpochLoop {
     stored_chunks: HashMap<RelationId, i64>,
     /// The catalog before the epoch in flight that changes it, should that one be forgotten.
     before_changes: Option<Arc<CatalogVersion>>,
+    space: Space,
     stop: Option<tokio::sync::oneshot::Sender<()>>,
 }
 
@@ -134,6 +136,7 @@ impl EpochLoop {
             queue: VecDeque::new(),
             stored_chunks,
             before_changes: None,
+            space: Space::default(),
             stop: None,
         }
     }
@@ -274,10 +277,22 @@ impl EpochLoop {
         while bytes < EPOCH_BYTES && matches!(self.queue.front(), Some(Command::Write(..))) {
             let Some(Command::Write(set, answer)) = self.queue.pop_front() else { return };
             bytes += set.bytes();
+            if !self.has_room(&set) {
+                answer.send(Err(refused()));
+                continue;
+            }
             match self.check(epoch, &set, snapshot.as_ref()) {
                 Ok(()) => self.take(epoch, set, answer),
                 Err(error) => answer.send(Err(error)),
             }
+        }
+    }
+
+    /// Whether the disk has room for a set.
+    fn has_room(&mut self, set: &WriteSet) -> bool {
+        match self.shared.data_dir.get() {
+            Some(data_dir) => self.space.admits(data_dir, set.bytes()),
+            None => true,
         }
     }
 

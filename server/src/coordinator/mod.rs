@@ -12,8 +12,9 @@
 //! writes them), [`locks`] (who may change a table), [`ddl`] and [`fill`] (between two epochs), [`recovery`] (from the
 //! store to a running coordinator).
 
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use crossbeam_channel::Sender;
@@ -39,6 +40,7 @@ pub mod fill;
 pub mod locks;
 pub mod recovery;
 pub mod returning;
+mod space;
 pub mod transaction;
 pub mod write;
 
@@ -105,6 +107,8 @@ pub struct Shared {
     pub functions: SystemFunctions,
     /// The newest complete epoch again, for those who wait for one.
     pub epochs: watch::Sender<Epoch>,
+    /// Where the store lies, once somebody said so: then epochs look for room on the disk before they begin.
+    pub data_dir: OnceLock<PathBuf>,
     /// An epoch cannot be written: new writes are refused.
     pub stuck: AtomicBool,
     /// The server is stopping.
@@ -140,6 +144,7 @@ impl Coordinator {
             published: ArcSwap::from_pointee(published),
             functions,
             epochs: watch::Sender::new(recovered.epoch),
+            data_dir: OnceLock::new(),
             stuck: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
         });
@@ -175,6 +180,11 @@ impl Coordinator {
     /// The newest complete epoch.
     pub fn published(&self) -> Arc<Published> {
         self.shared.published.load_full()
+    }
+
+    /// Says where the store lies, so that writes are refused before the disk is full.
+    pub fn watch_disk(&self, data_dir: &Path) {
+        let _ = self.shared.data_dir.set(data_dir.to_owned());
     }
 
     /// The planner that all sessions share.

@@ -103,10 +103,11 @@ impl Transaction {
 
     /// Makes all changes durable and visible in one epoch, or none.
     pub async fn commit(self) -> Result<(), ServerError> {
-        if self.tables.is_empty() {
+        let Transaction { coordinator, locks, mut tables, .. } = self;
+        tables.retain(|_, buffer| !buffer.is_empty());
+        if tables.is_empty() {
             return Ok(());
         }
-        let Transaction { coordinator, locks, tables, .. } = self;
         let snapshot = coordinator.published().snapshot.clone();
         let mut set = WriteSet::default();
         for buffer in tables.into_values() {

@@ -125,6 +125,11 @@ impl TableBuffer {
         }
     }
 
+    /// Whether nothing is changed in the end.
+    pub fn is_empty(&self) -> bool {
+        !self.truncated && self.deleted.is_empty() && self.own_rows == self.dead.len()
+    }
+
     /// Whether the table has a key.
     pub fn keyed(&self) -> bool {
         matches!(self.stored.relation.layout, Layout::Keyed(_))
