@@ -25,6 +25,7 @@ use datafusion::logical_expr::LogicalPlan;
 use plan::{Lower, PlanError};
 
 pub use bind::query::{output_schema, shown_schema};
+pub use bind::literal::canonical_jsonb;
 pub use catalog::{Catalog, SessionInfo};
 pub use parse::Parsed;
 pub use statement::Statement;

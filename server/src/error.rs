@@ -70,13 +70,6 @@ impl ServerError {
         self.context = self.context.or_else(|| Some(context()));
         self
     }
-
-    /// Moves the position by the characters that precede the statement in its message.
-    #[must_use]
-    pub fn shifted(mut self, characters: usize) -> Self {
-        self.position = self.position.map(|position| position + characters);
-        self
-    }
 }
 
 /// How serious a notice is.

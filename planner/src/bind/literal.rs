@@ -241,12 +241,7 @@ pub(crate) fn check_text(text: &str, field: &Field) -> Result<String, PlanError>
             Ok(uuid.hyphenated().to_string())
         }
         "json" => parse_json(text, "json").map(|_| text.to_string()),
-        "jsonb" => {
-            let value = parse_json(text, "jsonb")?;
-            let mut canonical = String::with_capacity(text.len());
-            write_jsonb(&value, &mut canonical);
-            Ok(canonical)
-        }
+        "jsonb" => canonical_jsonb(text),
         _ => Ok(text.to_string()),
     }
 }
@@ -270,6 +265,14 @@ fn parse_json(text: &str, type_name: &str) -> Result<serde_json::Value, PlanErro
         PlanError::new(SqlState::INVALID_TEXT_REPRESENTATION, format!("invalid input syntax for type {type_name}"))
             .with_detail(error.to_string())
     })
+}
+
+/// A JSON text in the form in which jsonb keeps it.
+pub fn canonical_jsonb(text: &str) -> Result<String, PlanError> {
+    let value = parse_json(text, "json")?;
+    let mut canonical = String::with_capacity(text.len());
+    write_jsonb(&value, &mut canonical);
+    Ok(canonical)
 }
 
 /// jsonb's text: keys by length and then bytes, one space after colons and commas.

@@ -27,6 +27,9 @@ pub use write::LineWriter;
 /// Rows of a batch.
 pub const BATCH_ROWS: usize = 8192;
 
+/// From here on a record counts as long.
+const LONG_RECORD_BYTES: usize = 1 << 20;
+
 /// How much of a bad field an error shows.
 const SHOWN_CHARACTERS_MAX: usize = 100;
 
@@ -38,6 +41,8 @@ pub struct CopyReader {
     /// Positions in the table of the columns in the data.
     columns: Vec<usize>,
     inputs: Vec<ColumnInput>,
+    /// Which of them refuse NULL.
+    not_null: Vec<bool>,
     /// Expressions for the columns that are not in the data.
     defaults: Vec<(usize, Arc<dyn PhysicalExpr>)>,
     cutter: Cutter,
@@ -54,6 +59,9 @@ pub struct CopyReader {
     header: bool,
     /// The end marker has been read.
     ended: bool,
+    /// The incomplete record at the end is not looked at again before so many bytes of it are there: a long one would
+    /// otherwise be looked through again and again.
+    retry_bytes: usize,
 }
 
 impl Session {
@@ -72,6 +80,7 @@ impl Session {
         for (column, expression) in copy.defaults {
             defaults.push((column, state.create_physical_expr(expression, &DFSchema::empty())?));
         }
+        let not_null = copy.columns.iter().map(|column| copy.table.columns[*column].not_null).collect();
         let name = copy.table.relation.name.rsplit('.').next().unwrap_or_default().to_owned();
         Ok(CopyReader {
             name,
@@ -86,6 +95,8 @@ impl Session {
             line: 1,
             header: copy.options.header,
             ended: false,
+            retry_bytes: 0,
+            not_null,
             table: copy.table,
         })
     }
@@ -126,10 +137,15 @@ impl CopyReader {
         } else {
             let mut buffer = std::mem::take(&mut self.rest);
             buffer.extend_from_slice(bytes);
+            if buffer.len() < self.retry_bytes {
+                self.rest = buffer;
+                return Ok(());
+            }
             let used = self.read(&buffer, false)?;
             buffer.drain(..used);
             self.rest = buffer;
         }
+        self.retry_bytes = if self.rest.len() > LONG_RECORD_BYTES { 2 * self.rest.len() } else { 0 };
         Ok(())
     }
 
@@ -191,6 +207,17 @@ impl CopyReader {
         }
         for (index, input) in self.inputs.iter_mut().enumerate() {
             match self.cutter.value(index, record) {
+                None if self.not_null[index] => {
+                    let column = self.column_name(index);
+                    return Err(ServerError::new(
+                        SqlState::NOT_NULL_VIOLATION,
+                        format!(
+                            "null value in column \"{column}\" of relation \"{}\" violates not-null constraint",
+                            self.name
+                        ),
+                    )
+                    .with_context(|| format!("{}: \"{}\"", self.place(), shown(record.trim_ascii_end()))));
+                }
                 None => input.append_null(),
                 Some(text) => {
                     if let Err(error) = input.append(text) {

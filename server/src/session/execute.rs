@@ -154,6 +154,10 @@ impl Session {
             ));
         }
         self.settings_mut().set(name, value, local, in_block)?;
+        if name.eq_ignore_ascii_case("transaction_read_only") {
+            let read_only = self.settings.show(name)?.1 == "on";
+            self.set_read_only(read_only)?;
+        }
         Ok(Outcome::Done("SET".to_owned()))
     }
 

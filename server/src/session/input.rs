@@ -32,8 +32,10 @@ enum TextKind {
     Blank(usize),
     /// uuid: any spelling, kept in canonical form.
     Uuid,
-    /// json and jsonb: checked.
+    /// json: checked, and kept as it is.
     Json,
+    /// jsonb: kept in canonical form.
+    Jsonb,
 }
 
 /// Builds a column from text.
@@ -212,7 +214,8 @@ fn text_kind(field: &Field) -> TextKind {
         (oid::VARCHAR, Some(length)) => TextKind::Varying(length),
         (oid::BPCHAR, length) => TextKind::Blank(length.unwrap_or(1)),
         (oid::UUID, _) => TextKind::Uuid,
-        (oid::JSON | oid::JSONB, _) => TextKind::Json,
+        (oid::JSON, _) => TextKind::Json,
+        (oid::JSONB, _) => TextKind::Jsonb,
         _ => TextKind::Plain,
     }
 }
@@ -247,6 +250,7 @@ fn append_text(builder: &mut StringBuilder, kind: TextKind, bytes: &[u8]) -> Res
             }
             builder.append_value(text);
         }
+        TextKind::Jsonb => builder.append_value(planner::canonical_jsonb(text)?),
     }
     Ok(())
 }

@@ -166,11 +166,8 @@ impl Session {
     /// Runs one statement of a simple query.
     pub async fn run(&mut self, parsed: &Parsed) -> Result<Outcome> {
         self.check_not_failed(parsed.is_transaction_control())?;
-        let statement = match self.bind_statement(parsed) {
-            Ok(statement) => statement,
-            Err(error) => return Err(error.shifted(parsed.offset())),
-        };
-        self.execute(statement).await.map_err(|error| error.shifted(parsed.offset()))
+        let statement = self.bind_statement(parsed)?;
+        self.execute(statement).await
     }
 
     /// Resolves a statement without parameters.
@@ -284,6 +281,28 @@ impl Session {
                 block
             }
         };
+    }
+
+    /// SET TRANSACTION READ ONLY or READ WRITE: only before the block has done anything that matters.
+    fn set_read_only(&mut self, read_only: bool) -> Result<()> {
+        match std::mem::replace(&mut self.block, Block::Idle) {
+            Block::Explicit(transaction) if transaction.has_writes() => {
+                self.block = Block::Explicit(transaction);
+                Err(ServerError::new(
+                    SqlState::ACTIVE_SQL_TRANSACTION,
+                    "transaction read-write mode must be set before any write",
+                ))
+            }
+            Block::Explicit(transaction) => {
+                transaction.rollback();
+                self.block = Block::Explicit(Transaction::begin(self.coordinator.clone(), read_only).in_block());
+                Ok(())
+            }
+            block => {
+                self.block = block;
+                Ok(())
+            }
+        }
     }
 
     /// COMMIT. Returns the command tag: a failed block is rolled back.

@@ -111,11 +111,7 @@ impl Session {
     fn bind_parsed(&self, parsed: Option<&Parsed>, declared: &[Option<DataType>]) -> Result<Binding> {
         let (catalog, info) = (self.catalog(), self.info().clone());
         let bound = match parsed {
-            Some(parsed) => self
-                .coordinator
-                .planner()
-                .bind(parsed, catalog.as_ref(), &info, declared)
-                .map_err(|error| ServerError::from(error).shifted(parsed.offset()))?,
+            Some(parsed) => self.coordinator.planner().bind(parsed, catalog.as_ref(), &info, declared)?,
             None => Bound { statement: Statement::Empty, parameters: Vec::new(), schema: None },
         };
         let schema = self.result_schema(&bound.statement, bound.schema)?;

@@ -64,6 +64,8 @@ fn reader(types: &[DataType], options: &CopyOptions) -> CopyReader {
         line: 1,
         header: options.header,
         ended: false,
+        retry_bytes: 0,
+        not_null: vec![false; types.len()],
         table,
     }
 }
