@@ -2,6 +2,7 @@
 
 use sql_tests::crash::{Options, run};
 use sql_tests::process::{Server, require_binary};
+use std::process::Command;
 use std::time::Duration;
 
 #[test]
@@ -31,7 +32,7 @@ fn an_orderly_stop_keeps_everything() {
 fn two_servers_never_open_one_data_directory() {
     let server = Server::start().expect("start");
     // Another port, so that only the directory is in the way.
-    let mut second = std::process::Command::new(sql_tests::process::binary());
+    let mut second = Command::new(sql_tests::process::binary());
     second.args(["--listen", "127.0.0.1:0", "--data-dir"]).arg(server.data_directory());
     let output = second.output().expect("run");
     let text = String::from_utf8_lossy(&output.stderr).to_string() + &String::from_utf8_lossy(&output.stdout);
@@ -44,7 +45,7 @@ fn two_servers_never_open_one_data_directory() {
 fn a_port_in_use_is_a_clear_error() {
     let server = Server::start().expect("start");
     let directory = tempfile::tempdir().expect("directory");
-    let output = std::process::Command::new(sql_tests::process::binary())
+    let output = Command::new(sql_tests::process::binary())
         .args(["--listen", &format!("127.0.0.1:{}", server.port()), "--data-dir"])
         .arg(directory.path().join("data"))
         .output()
@@ -52,4 +53,77 @@ fn a_port_in_use_is_a_clear_error() {
     let text = String::from_utf8_lossy(&output.stderr).to_string() + &String::from_utf8_lossy(&output.stdout);
     assert!(!output.status.success(), "it must not start: {text}");
     assert!(text.contains(&server.port().to_string()), "the error names the address: {text}");
+}
+
+/// A small file system of its own; unmounted when dropped.
+struct SmallDisk {
+    directory: tempfile::TempDir,
+}
+
+impl SmallDisk {
+    /// `None` if this user may not mount.
+    fn mount(megabytes: u32) -> Option<Self> {
+        let directory = tempfile::tempdir().ok()?;
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={megabytes}m"), "tmpfs"])
+            .arg(directory.path())
+            .output()
+            .ok()?;
+        mounted.status.success().then_some(SmallDisk { directory })
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.directory.path()).status();
+    }
+}
+
+#[test]
+fn a_full_disk_fails_writes_and_nothing_else() {
+    require_binary().expect("the server binary");
+    let Some(disk) = SmallDisk::mount(160) else {
+        println!("skipped: a_full_disk_fails_writes_and_nothing_else: mounting a small file system needs root");
+        return;
+    };
+    let filler = disk.directory.path().join("filler");
+    std::fs::write(&filler, vec![1_u8; 40 << 20]).expect("room for the filler");
+    let mut server = Server::start_on(disk.directory.path(), &[]).expect("start");
+    let mut client = server.client().expect("connect");
+    client.run("CREATE TABLE t (id bigint, noise text)").expect("create");
+    client.run("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n, sum(id) AS s FROM t").expect("create");
+    let line = |id: u64| {
+        let noise = id.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        format!("{id}\t{noise:016x}{:016x}{:016x}\n", noise.rotate_left(17) ^ id, noise.wrapping_mul(31))
+    };
+    let mut kept = 0_u64;
+    let mut refused = None;
+    for _ in 0..400 {
+        let chunk: String = (kept..kept + 20_000).map(line).collect();
+        let answers =
+            client.query_copying("COPY t FROM STDIN", &mut std::iter::once(chunk.into_bytes())).expect("an answer");
+        match answers.error {
+            None => kept += 20_000,
+            Some(error) => {
+                refused = Some(error);
+                break;
+            }
+        }
+    }
+    let error = refused.expect("the disk becomes full");
+    assert_eq!(error.sqlstate(), "53100", "{error}");
+    let count = |client: &mut sql_tests::wire::Client, sql: &str| client.value(sql).expect("reads go on");
+    assert_eq!(count(&mut client, "SELECT count(*) FROM t"), kept.to_string());
+    assert_eq!(count(&mut client, "SELECT n FROM v"), kept.to_string());
+    std::fs::remove_file(&filler).expect("there is space again");
+    let started = std::time::Instant::now();
+    while client.query("INSERT INTO t VALUES (-1, 'after')").expect("an answer").error.is_some() {
+        assert!(started.elapsed() < Duration::from_secs(60), "writes do not go on: {}", server.log_tail());
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert_eq!(count(&mut client, "SELECT n FROM v"), (kept + 1).to_string());
+    server.restart().expect("start again");
+    let mut client = server.client().expect("connect");
+    assert_eq!(count(&mut client, "SELECT n FROM v"), (kept + 1).to_string());
+    assert_eq!(count(&mut client, "SELECT count(*) FROM t"), (kept + 1).to_string());
 }
