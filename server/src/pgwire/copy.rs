@@ -79,7 +79,7 @@ impl Client {
             let batch = encode::normalised(&batch)?;
             let mut row = 0;
             while row < batch.num_rows() {
-                let columns = encode::columns(&batch)?;
+                let columns = encode::columns(&batch, &rows.schema)?;
                 while row < batch.num_rows() && connection.output.len() < OUTPUT_BYTES_MAX {
                     copy_data(&mut connection.output, |out| writer.row(&columns, row, &style, out));
                     row += 1;

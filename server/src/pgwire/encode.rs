@@ -99,10 +99,9 @@ impl<'a> Column<'a> {
             }
             DataType::List(item) => {
                 let list: &ListArray = array.as_list();
-                let element = types::element_of(types::wire_type(field).oid);
-                let mut wire = types::wire_type(item);
-                wire.oid = element.unwrap_or(wire.oid);
-                Column::List(list, Box::new(Column::new(list.values().as_ref(), item)?), wire)
+                let item = types::element_field(field, item);
+                let wire = types::wire_type(&item);
+                Column::List(list, Box::new(Column::new(list.values().as_ref(), &item)?), wire)
             }
             DataType::Null => Column::Null,
             other => return Err(ServerError::unsupported(format!("sending a column of type {other}"))),
@@ -378,9 +377,9 @@ fn displayed(column: &dyn Array) -> Result<ArrayRef> {
     Ok(Arc::new(values))
 }
 
-/// The columns of a batch that [`normalised`] returned.
-pub fn columns(batch: &RecordBatch) -> Result<Vec<Column<'_>>> {
-    let schema = batch.schema_ref();
+/// The columns of a batch that [`normalised`] returned. Their Postgres types are those of the schema that the client was
+/// told: batches may have lost the metadata on their way.
+pub fn columns<'a>(batch: &'a RecordBatch, schema: &Schema) -> Result<Vec<Column<'a>>> {
     batch.columns().iter().zip(schema.fields()).map(|(column, field)| Column::new(column.as_ref(), field)).collect()
 }
 
@@ -401,7 +400,7 @@ mod tests {
     fn row(field: Field, array: ArrayRef, format: i16) -> Vec<Option<Vec<u8>>> {
         let batch = RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![array]).unwrap();
         let batch = normalised(&batch).unwrap();
-        let columns = columns(&batch).unwrap();
+        let columns = columns(&batch, batch.schema_ref()).unwrap();
         let mut out = BytesMut::new();
         let style = TextStyle::default();
         let end = data_rows(&columns, &Formats(vec![format]), &style, 0..batch.num_rows(), usize::MAX, &mut out);

@@ -139,13 +139,15 @@ impl Client {
     async fn execute_portal(&mut self, connection: &mut Connection, execute: &Execute) -> Result<(), Failure> {
         self.session.start_statement();
         let name = execute.name.as_deref().unwrap_or_default();
-        let formats = Formats(self.session.portal(name)?.formats.clone());
+        let portal = self.session.portal(name)?;
+        let (formats, described) = (Formats(portal.formats.clone()), portal.schema.clone());
         let rows_max = u64::try_from(execute.max_rows).ok().filter(|rows| *rows > 0).unwrap_or(u64::MAX);
         let tag = match self.session.execute_portal(name).await? {
             Outcome::Empty => None,
             Outcome::Done(tag) => Some(tag),
             Outcome::Rows(mut rows) => {
-                let (sent, more) = self.send_rows(connection, &mut rows, &formats, rows_max).await?;
+                let schema = described.unwrap_or_else(|| rows.schema.clone());
+                let (sent, more) = self.send_rows(connection, &mut rows, &schema, &formats, rows_max).await?;
                 if more {
                     self.session.suspend_portal(name, rows);
                     connection.put(&PortalSuspended::new());

@@ -170,8 +170,9 @@ impl Client {
             Outcome::Done(tag) => Ok(Some(tag)),
             Outcome::Rows(mut rows) => {
                 let formats = Formats::default();
-                connection.put(&row_description(&rows.schema, &formats));
-                let (sent, _) = self.send_rows(connection, &mut rows, &formats, u64::MAX).await?;
+                let schema = rows.schema.clone();
+                connection.put(&row_description(&schema, &formats));
+                let (sent, _) = self.send_rows(connection, &mut rows, &schema, &formats, u64::MAX).await?;
                 Ok(Some(rows.command_tag(sent)))
             }
             Outcome::CopyIn(reader) => Ok(Some(self.copy_in(connection, *reader).await?)),
@@ -179,11 +180,12 @@ impl Client {
         }
     }
 
-    /// Sends rows, at most so many. Returns how many, and whether there may be more.
+    /// Sends rows, at most so many, under the schema that the client was told. Returns how many, and whether there may be more.
     pub async fn send_rows(
         &mut self,
         connection: &mut Connection,
         rows: &mut Rows,
+        schema: &SchemaRef,
         formats: &Formats,
         rows_max: u64,
     ) -> Result<(u64, bool), Failure> {
@@ -197,7 +199,7 @@ impl Client {
             let batch = encode::normalised(&batch)?;
             let mut row = 0;
             while row < batch.num_rows() {
-                let columns = encode::columns(&batch)?;
+                let columns = encode::columns(&batch, schema)?;
                 let output = &mut connection.output;
                 row = encode::data_rows(&columns, formats, &style, row..batch.num_rows(), OUTPUT_BYTES_MAX, output);
                 drop(columns);

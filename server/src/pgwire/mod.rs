@@ -41,6 +41,9 @@ use connection::Connection;
 /// How long to wait after accepting failed, for example because there are no file descriptors left.
 const ACCEPT_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 
+/// How long a client may take to say who it is.
+const STARTUP_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
+
 /// Sessions by the process number and secret under which a client may cancel their statements.
 #[derive(Default)]
 struct CancelRegistry {
@@ -132,16 +135,21 @@ impl Listener {
             let mut connection = Connection::new(stream);
             let place = places.try_acquire_owned().ok();
             let serve = async {
-                let Some(mut client) =
-                    startup::start(&mut connection, coordinator, &cancels, shutdown, place.is_some()).await?
-                else {
+                let start = startup::start(&mut connection, coordinator, &cancels, shutdown, place.is_some());
+                let Some(mut client) = tokio::time::timeout(STARTUP_TIMEOUT, start).await?? else {
                     return Ok(());
                 };
                 client.serve(&mut connection).await
             };
             match AssertUnwindSafe(serve).catch_unwind().await {
                 Ok(Ok(())) => tracing::debug!("client disconnected"),
-                Ok(Err(error)) => tracing::debug!(%error, "client lost"),
+                Ok(Err(error)) => {
+                    tracing::debug!(%error, "client lost");
+                    if error.kind() == std::io::ErrorKind::InvalidData {
+                        connection.put_fatal(&ServerError::new(SqlState::PROTOCOL_VIOLATION, error.to_string()));
+                        let _ = connection.flush().await;
+                    }
+                }
                 Err(panic) => {
                     let reason = task::panic_text(panic.as_ref());
                     tracing::error!("a session panicked: {reason}");

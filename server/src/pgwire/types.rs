@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit, TimeUnit};
 
 /// Key of the field metadata that carries the Postgres type.
 pub const PG_TYPE: &str = "pg_type";
@@ -141,6 +141,17 @@ fn array_of(item: &Field) -> WireType {
     let element = wire_type(item);
     let array = TYPES.iter().find(|entry| entry.1 == element.oid).map_or(1009, |entry| entry.2);
     WireType { oid: array, size: -1, modifier: element.modifier }
+}
+
+/// The field of an array's elements, with the Postgres type that the array's own says.
+pub fn element_field(array: &Field, item: &FieldRef) -> FieldRef {
+    match array.metadata().get(PG_TYPE).and_then(|name| name.strip_suffix("[]")) {
+        Some(element) if !item.metadata().contains_key(PG_TYPE) => {
+            let metadata = [(PG_TYPE.to_owned(), element.to_owned())].into();
+            Arc::new(item.as_ref().clone().with_metadata(metadata))
+        }
+        _ => item.clone(),
+    }
 }
 
 /// The type that `format_type` would print so.

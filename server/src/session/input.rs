@@ -14,7 +14,7 @@ use plan::SqlState;
 
 use super::timezone::TimeZone;
 use crate::error::{Result, ServerError};
-use crate::pgwire::types::{self, PG_TYPE, oid};
+use crate::pgwire::types::{self, oid};
 
 mod array;
 pub mod datetime;
@@ -92,7 +92,7 @@ impl ColumnInput {
                 Values::Interval(IntervalMonthDayNanoBuilder::with_capacity(rows))
             }
             DataType::List(item) => {
-                let element = element_field(field, item);
+                let element = types::element_field(field, item);
                 let items = Box::new(ColumnInput::new(&element, rows, time_zone)?);
                 Values::List(items, OffsetBufferBuilder::new(rows), NullBufferBuilder::new(rows))
             }
@@ -192,17 +192,6 @@ impl ColumnInput {
                 Arc::new(ListArray::try_new(item.clone(), offsets, items, nulls.finish())?)
             }
         })
-    }
-}
-
-/// The field of an array's elements, with the Postgres type that the array's own says.
-fn element_field(field: &Field, item: &FieldRef) -> FieldRef {
-    match field.metadata().get(PG_TYPE).and_then(|name| name.strip_suffix("[]")) {
-        Some(element) if !item.metadata().contains_key(PG_TYPE) => {
-            let metadata = [(PG_TYPE.to_owned(), element.to_owned())].into();
-            Arc::new(item.as_ref().clone().with_metadata(metadata))
-        }
-        _ => item.clone(),
     }
 }
 
@@ -343,6 +332,7 @@ pub fn invalid_encoding(bytes: &[u8], error: std::str::Utf8Error) -> ServerError
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pgwire::types::PG_TYPE;
     use datafusion::arrow::util::display::array_value_to_string;
 
     fn field(data_type: DataType, name: &str) -> FieldRef {

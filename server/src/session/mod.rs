@@ -232,15 +232,22 @@ impl Session {
 
     /// Commits an implicit transaction: the statement, or its batch, is complete. In an explicit block nothing happens.
     pub async fn end_implicit(&mut self) -> Result<()> {
-        if !matches!(self.block, Block::Implicit(_)) {
-            return Ok(());
+        match std::mem::replace(&mut self.block, Block::Idle) {
+            Block::Implicit(transaction) => {
+                let result = transaction.commit().await;
+                self.block_ended(result.is_ok());
+                result
+            }
+            // Portals end with a batch even if nothing was executed.
+            Block::Idle => {
+                self.portals.clear();
+                Ok(())
+            }
+            block => {
+                self.block = block;
+                Ok(())
+            }
         }
-        let Block::Implicit(transaction) = std::mem::replace(&mut self.block, Block::Idle) else {
-            return Ok(());
-        };
-        let result = transaction.commit().await;
-        self.block_ended(result.is_ok());
-        result
     }
 
     /// A statement has failed: its implicit transaction is undone, an explicit block is failed.

@@ -86,6 +86,18 @@ pub struct Settings {
     style: TextStyle,
     /// What clients were told last.
     told: Values,
+    /// Something may have changed since.
+    untold: bool,
+    /// What is asked for at every statement.
+    limits: Limits,
+}
+
+/// Settings that are asked for at every statement, read once.
+#[derive(Debug, Clone, Copy, Default)]
+struct Limits {
+    statement: Option<Duration>,
+    idle_in_transaction: Option<Duration>,
+    read_only: bool,
 }
 
 impl Settings {
@@ -109,6 +121,8 @@ impl Settings {
             info,
             style: TextStyle::default(),
             told: Values::new(),
+            untold: true,
+            limits: Limits::default(),
         };
         settings.derive();
         settings
@@ -199,17 +213,17 @@ impl Settings {
 
     /// How long a statement may run.
     pub fn statement_timeout(&self) -> Option<Duration> {
-        self.milliseconds("statement_timeout")
+        self.limits.statement
     }
 
     /// How long a transaction block may wait for the client.
     pub fn idle_in_transaction_timeout(&self) -> Option<Duration> {
-        self.milliseconds("idle_in_transaction_session_timeout")
+        self.limits.idle_in_transaction
     }
 
     /// Whether new transactions refuse writes.
     pub fn default_read_only(&self) -> bool {
-        self.text("default_transaction_read_only") == "on"
+        self.limits.read_only
     }
 
     /// Whether notices below WARNING are sent.
@@ -225,6 +239,9 @@ impl Settings {
     /// What clients are told of and has changed since they were last told.
     pub fn take_reports(&mut self) -> Vec<(&'static str, String)> {
         let mut changed = Vec::new();
+        if !std::mem::take(&mut self.untold) {
+            return changed;
+        }
         for definition in SETTINGS.iter().filter(|definition| definition.reported) {
             let value = self.value(definition);
             if self.told.get(definition.name) != Some(&value) {
@@ -261,6 +278,12 @@ impl Settings {
 
     /// Works out again what is derived from the values.
     fn derive(&mut self) {
+        self.untold = true;
+        self.limits = Limits {
+            statement: self.milliseconds("statement_timeout"),
+            idle_in_transaction: self.milliseconds("idle_in_transaction_session_timeout"),
+            read_only: self.text("default_transaction_read_only") == "on",
+        };
         let (time_zone, _) = TimeZone::parse(self.text("TimeZone")).unwrap_or((TimeZone::UTC, String::new()));
         self.style = TextStyle {
             time_zone,

@@ -90,7 +90,7 @@ fn round_trip(types: &[DataType], options: &CopyOptions, data: &str) -> Result<S
             let mut out = BytesMut::new();
             let mut writer = LineWriter::new(options);
             for batch in &batches {
-                let columns = encode::columns(batch).unwrap();
+                let columns = encode::columns(batch, batch.schema_ref()).unwrap();
                 (0..batch.num_rows()).for_each(|row| writer.row(&columns, row, &TextStyle::default(), &mut out));
             }
             assert!(batches.is_empty() || pretty_format_batches(&batches).is_ok());
