@@ -50,9 +50,12 @@ pub const WRITE_BUFFER_BYTES_MIN: usize = 4 << 20;
 /// Bytes of the block cache at least: index and filter blocks live there.
 pub const BLOCK_CACHE_BYTES_MIN: usize = 8 << 20;
 
-/// Bytes of memory that a cached entry of a state table takes besides its key and value: two handles of 32 bytes,
-/// bookkeeping of 24, the hash slot, and the allocators' rounding.
-pub const CACHED_ENTRY_OVERHEAD_BYTES: usize = 136;
+/// Bytes of memory that a cached entry of a state table takes besides its key and value: 48 in the slab, 10 in the hash
+/// table, and the allocator's rounding.
+pub const CACHED_ENTRY_OVERHEAD_BYTES: usize = 80;
+
+/// A value of more bytes is shared between cache, readers and writes; smaller ones are copied, which is faster.
+pub const CACHED_SMALL_VALUE_BYTES_MAX: usize = 256;
 
 /// Bytes that an entry takes besides, in a table that is read in key order: its place in the ordered index.
 pub const CACHED_ORDER_OVERHEAD_BYTES: usize = 96;

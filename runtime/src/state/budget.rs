@@ -1,6 +1,6 @@
 //! The memory budget of a worker's cached state.
 //!
-//! Invariant: `used` is the sum of [`entry_bytes`] over all cached entries plus what the tables account for loaded
+//! Invariant: `used` is the sum of what all cached entries count for plus what the tables account for loaded
 //! prefixes. Entries whose epoch has not been committed are counted, though they cannot be evicted: a budget that is
 //! smaller than one epoch's writes is exceeded until that epoch is committed.
 
@@ -51,9 +51,4 @@ impl Budget {
         debug_assert!(bytes <= self.used.get(), "more bytes released than taken");
         self.used.set(self.used.get().saturating_sub(bytes));
     }
-}
-
-/// Bytes that a cached entry counts for.
-pub fn entry_bytes(key: usize, value: usize) -> usize {
-    key + value + limits::CACHED_ENTRY_OVERHEAD_BYTES
 }

@@ -10,7 +10,6 @@
 //! - `pending` holds for each epoch whose writes were not taken yet the entries dirtied under it. When a later epoch
 //!   overwrites such an entry, the value of the earlier one moves to `displaced` first.
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::rc::Rc;
@@ -21,8 +20,10 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::Epoch;
 use crate::limits;
-use crate::state::budget::{Budget, entry_bytes};
-use crate::state::layout::{self, HEADER_LENGTH};
+use crate::state::budget::Budget;
+use crate::state::cached::{Arena, Cached, Change};
+use crate::state::layout::HEADER_LENGTH;
+use crate::state::order::{OrderKey, key_head};
 use crate::state::prefixes::LoadedPrefixes;
 use crate::state::store::{Entry, Write};
 
@@ -34,18 +35,6 @@ pub(super) enum Lookup {
     Absent,
     /// The store has to be asked.
     Unknown,
-}
-
-struct Cached {
-    /// The whole store key.
-    key: Bytes,
-    value: Option<Bytes>,
-    /// The epoch of the last write; 0 if it was read from the store.
-    written: Epoch,
-    /// Used since the eviction hand passed.
-    referenced: Cell<bool>,
-    /// Whether the store may hold an entry under the key once all taken writes are in it.
-    stored: bool,
 }
 
 /// Where an entry stands in the slab, with its hash: most comparisons end without touching the entry.
@@ -61,28 +50,11 @@ impl Slot {
     }
 }
 
-/// A store key that compares by its first bytes after the table id without following a pointer.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct OrderKey {
-    head: u128,
-    key: Bytes,
-}
+/// No entry.
+const NOWHERE: u32 = u32::MAX;
 
-impl OrderKey {
-    fn new(key: Bytes) -> Self {
-        OrderKey { head: key_head(&key[4..]), key }
-    }
-}
-
-/// The first 16 bytes as a number, padded with zeros: unequal heads order as the bytes do.
-pub(super) fn key_head(bytes: &[u8]) -> u128 {
-    if let Some(head) = bytes.first_chunk::<16>() {
-        return u128::from_be_bytes(*head);
-    }
-    let mut head = [0; 16];
-    head[..bytes.len()].copy_from_slice(bytes);
-    u128::from_be_bytes(head)
-}
+/// Keys that are looked up together: enough that their cache misses overlap.
+const LOOKUP_GROUP: usize = 64;
 
 /// What was written under an epoch and was not taken yet.
 struct Pending {
@@ -111,6 +83,9 @@ pub(super) struct TableCache {
     committed: Epoch,
     hand: usize,
     bytes: usize,
+    /// Where the keys of the last batch of reads were found. Writes mostly follow in the same order.
+    recent: Vec<u32>,
+    recent_next: usize,
 }
 
 fn hash_of(partition: u16, key: &[u8]) -> u32 {
@@ -135,6 +110,8 @@ impl TableCache {
             committed: 0,
             hand: 0,
             bytes: 0,
+            recent: Vec::new(),
+            recent_next: 0,
         }
     }
 
@@ -153,35 +130,66 @@ impl TableCache {
         self.table
     }
 
-    fn find(&self, hash: u32, partition: u16, key: &[u8]) -> Option<u32> {
-        let slab = &self.slab;
-        let same = |slot: &Slot| {
-            slot.hash == hash
-                && slab[slot.index as usize].as_ref().is_some_and(|cached| {
-                    let (stored_partition, stored_key) = cached.key[4..].split_at(HEADER_LENGTH - 4);
-                    stored_partition == partition.to_be_bytes() && stored_key == key
-                })
-        };
-        self.index.find(Slot::spread(hash), same).map(|slot| slot.index)
+    fn cached(&self, index: u32) -> Option<&Cached> {
+        self.slab.get(index as usize)?.as_ref()
     }
 
-    fn cached_mut(&mut self, index: u32) -> Option<&mut Cached> {
-        self.slab[index as usize].as_mut()
+    fn find(&self, hash: u32, partition: u16, key: &[u8]) -> Option<u32> {
+        let same =
+            |slot: &Slot| slot.hash == hash && self.cached(slot.index).is_some_and(|cached| cached.is(partition, key));
+        self.index.find(Slot::spread(hash), same).map(|slot| slot.index)
     }
 
     /// What is under a key.
     pub(super) fn lookup(&mut self, partition: u16, key: &[u8]) -> Lookup {
-        match self.find(hash_of(partition, key), partition, key) {
-            Some(index) => match self.cached_mut(index) {
-                Some(Cached { value: Some(value), referenced, .. }) => {
-                    referenced.set(true);
-                    Lookup::Present(value.clone())
-                }
-                _ => Lookup::Absent,
-            },
-            None if self.covers(partition, key) => Lookup::Absent,
-            None => Lookup::Unknown,
+        if let Some(cached) = self.find(hash_of(partition, key), partition, key).and_then(|index| self.cached(index)) {
+            cached.referenced.set(true);
+            return cached.to_bytes().map_or(Lookup::Absent, Lookup::Present);
         }
+        if self.covers(partition, key) { Lookup::Absent } else { Lookup::Unknown }
+    }
+
+    /// The values under keys, in order; the positions of those for which the store has to be asked are noted, and no
+    /// value is returned for them.
+    pub(super) fn lookup_many(&mut self, keys: &[(u16, &[u8])], unknown: &mut Vec<usize>) -> Vec<Option<Bytes>> {
+        self.recent.clear();
+        self.recent_next = 0;
+        let mut hashes = [0; LOOKUP_GROUP];
+        let mut lengths = 0;
+        for group in keys.chunks(LOOKUP_GROUP) {
+            // In steps over the group, so that the processor has many cache misses under way at once: first slots,
+            // then entries, then keys.
+            for ((partition, key), hash) in group.iter().zip(&mut hashes) {
+                *hash = hash_of(*partition, key);
+            }
+            let first = self.recent.len();
+            for hash in &hashes[..group.len()] {
+                let slot = self.index.find(Slot::spread(*hash), |slot| slot.hash == *hash);
+                self.recent.push(slot.map_or(NOWHERE, |slot| slot.index));
+            }
+            for index in &self.recent[first..] {
+                if let Some(cached) = self.cached(*index) {
+                    cached.referenced.set(true);
+                    lengths += cached.value_length();
+                }
+            }
+            for (position, (partition, key)) in group.iter().enumerate() {
+                let index = self.recent[first + position];
+                if index != NOWHERE && !self.cached(index).is_some_and(|cached| cached.is(*partition, key)) {
+                    // Another key with the same hash.
+                    self.recent[first + position] = self.find(hashes[position], *partition, key).unwrap_or(NOWHERE);
+                }
+            }
+        }
+        let mut arena = Arena::with_capacity(keys.len(), lengths);
+        for (position, (partition, key)) in keys.iter().enumerate() {
+            let index = self.recent[position];
+            arena.push_value(self.cached(index));
+            if index == NOWHERE && !self.covers(*partition, key) {
+                unknown.push(position);
+            }
+        }
+        arena.finish().collect()
     }
 
     /// Whether all entries whose keys begin with the prefix are in the cache.
@@ -189,49 +197,66 @@ impl TableCache {
         self.complete || self.loaded.covers(partition, prefix)
     }
 
+    /// Finds the entry to write to, first where the order of the last reads lets expect it.
+    fn find_to_write(&mut self, hash: impl Fn() -> u32, partition: u16, key: &[u8]) -> Option<u32> {
+        if let Some(expected) = self.recent.get(self.recent_next)
+            && self.cached(*expected).is_some_and(|cached| cached.is(partition, key))
+        {
+            self.recent_next += 1;
+            return Some(*expected);
+        }
+        let found = self.find(hash(), partition, key)?;
+        let ahead = self.recent.iter().skip(self.recent_next).take(8).position(|index| *index == found);
+        if let Some(ahead) = ahead {
+            self.recent_next += ahead + 1;
+        }
+        Some(found)
+    }
+
     /// Writes a value, or a deletion, under an epoch.
-    pub(super) fn write(&mut self, partition: u16, key: &[u8], value: Option<Bytes>, epoch: Epoch) {
-        let hash = hash_of(partition, key);
-        let Some(index) = self.find(hash, partition, key) else {
+    pub(super) fn write(&mut self, partition: u16, key: &[u8], change: Change<'_>, epoch: Epoch) {
+        let hash = || hash_of(partition, key);
+        let Some(index) = self.find_to_write(hash, partition, key) else {
+            // A key that was read as absent has no place among the recent ones.
+            self.recent_next += usize::from(self.recent.get(self.recent_next) == Some(&NOWHERE));
             let known_absent = self.covers(partition, key);
-            if value.is_none() && known_absent {
+            if matches!(change, Change::Delete) && known_absent {
                 return;
             }
-            let key = layout::store_key(self.table, partition, key);
-            let cached = Cached { key, value, written: epoch, referenced: Cell::new(true), stored: !known_absent };
-            let index = self.insert(hash, cached);
+            let mut cached = Cached::new(self.table, partition, key, change, !known_absent);
+            cached.written = epoch;
+            let index = self.insert(hash(), cached);
             self.pending(epoch).dirty.push(index);
             return;
         };
         let taken = self.taken;
         let Some(cached) = self.slab[index as usize].as_mut() else { return };
-        let before = cached.value.as_ref().map_or(0, Bytes::len);
-        let after = value.as_ref().map_or(0, Bytes::len);
-        let old = std::mem::replace(&mut cached.value, value);
         cached.referenced.set(true);
         if cached.written != epoch {
             let written = std::mem::replace(&mut cached.written, epoch);
-            if written > taken && (old.is_some() || cached.stored) {
-                cached.stored = true;
-                let displaced = (cached.key.clone(), old);
+            let displaced = (written > taken && (cached.value().is_some() || cached.stored))
+                .then(|| (Bytes::copy_from_slice(cached.key()), cached.to_bytes()));
+            cached.stored |= displaced.is_some();
+            if let Some(displaced) = displaced {
                 self.pending(written).displaced.push(displaced);
             }
             self.pending(epoch).dirty.push(index);
         }
-        self.account(before, after);
+        if let Some(cached) = self.slab[index as usize].as_mut() {
+            let before = cached.bytes();
+            cached.set(change);
+            let after = cached.bytes();
+            self.account(before, after);
+        }
     }
 
     /// Keeps what the store holds under a key, unless the cache knows better.
     pub(super) fn remember(&mut self, partition: u16, key: &[u8], value: Option<&[u8]>) {
         let hash = hash_of(partition, key);
-        if self.find(hash, partition, key).is_some() {
-            return;
+        if self.find(hash, partition, key).is_none() {
+            let change = value.map_or(Change::Delete, Change::Put);
+            self.insert(hash, Cached::new(self.table, partition, key, change, value.is_some()));
         }
-        let stored = value.is_some();
-        // Copied, because a value from a scan shares its allocation with its neighbours.
-        let value = value.map(Bytes::copy_from_slice);
-        let key = layout::store_key(self.table, partition, key);
-        self.insert(hash, Cached { key, value, written: 0, referenced: Cell::new(true), stored });
     }
 
     /// Notes that every entry whose key begins with the prefix is in the cache.
@@ -241,8 +266,8 @@ impl TableCache {
     }
 
     fn insert(&mut self, hash: u32, cached: Cached) -> u32 {
-        let bytes = entry_bytes(cached.key.len(), cached.value.as_ref().map_or(0, Bytes::len));
-        let order_key = self.order.is_some().then(|| OrderKey::new(cached.key.clone()));
+        let mut bytes = cached.bytes();
+        let order_key = self.order.is_some().then(|| OrderKey::new(&cached.key()[4..]));
         let index = match self.free.pop() {
             Some(index) => {
                 self.slab[index as usize] = Some(cached);
@@ -256,23 +281,22 @@ impl TableCache {
         self.index.insert_unique(Slot::spread(hash), Slot { hash, index }, |slot| Slot::spread(slot.hash));
         if let (Some(order), Some(key)) = (&mut self.order, order_key) {
             order.insert(key, index);
-            self.account(0, bytes + limits::CACHED_ORDER_OVERHEAD_BYTES);
-        } else {
-            self.account(0, bytes);
+            bytes += limits::CACHED_ORDER_OVERHEAD_BYTES;
         }
+        self.account(0, bytes);
         index
     }
 
     fn remove(&mut self, index: u32) -> Option<Cached> {
         let cached = self.slab[index as usize].take()?;
-        let partition = u16::from_be_bytes([cached.key[4], cached.key[5]]);
-        let hash = hash_of(partition, &cached.key[HEADER_LENGTH..]);
+        let key = cached.key();
+        let hash = hash_of(u16::from_be_bytes([key[4], key[5]]), &key[HEADER_LENGTH..]);
         if let Ok(slot) = self.index.find_entry(Slot::spread(hash), |slot| slot.index == index) {
             slot.remove();
         }
-        let mut bytes = entry_bytes(cached.key.len(), cached.value.as_ref().map_or(0, Bytes::len));
+        let mut bytes = cached.bytes();
         if let Some(order) = &mut self.order {
-            order.remove(&OrderKey::new(cached.key.clone()));
+            order.remove(&OrderKey::new(&key[4..]));
             bytes += limits::CACHED_ORDER_OVERHEAD_BYTES;
         }
         self.account(bytes, 0);
@@ -299,40 +323,46 @@ impl TableCache {
         &mut self.pending[position]
     }
 
-    /// Entries with `start <= key < end` in key order, deleted ones included; bounds are whole store keys.
-    pub(super) fn range(
-        &mut self,
-        start: &[u8],
-        end: &[u8],
-    ) -> impl DoubleEndedIterator<Item = (&Bytes, Option<&Bytes>)> + use<'_> {
+    fn order(&mut self) -> &BTreeMap<OrderKey, u32> {
         let slab = &self.slab;
-        let order = self.order.get_or_insert_with(|| {
+        self.order.get_or_insert_with(|| {
             let overhead = self.index.len() * limits::CACHED_ORDER_OVERHEAD_BYTES;
             self.bytes += overhead;
             self.budget.take(overhead);
             let keys = slab.iter().enumerate().filter_map(|(index, cached)| {
-                cached.as_ref().map(|cached| (OrderKey::new(cached.key.clone()), index as u32))
+                cached.as_ref().map(|cached| (OrderKey::new(&cached.key()[4..]), index as u32))
             });
             keys.collect()
-        });
-        let end = Bytes::copy_from_slice(end.max(start));
-        let bounds =
-            (Bound::Included(OrderKey::new(Bytes::copy_from_slice(start))), Bound::Excluded(OrderKey::new(end)));
-        order.range(bounds).filter_map(|(_, index)| {
+        })
+    }
+
+    /// Entries with `start <= key < end` in key order, deleted ones included; bounds are whole store keys.
+    pub(super) fn range(&mut self, start: &[u8], end: &[u8]) -> impl DoubleEndedIterator<Item = &Cached> + use<'_> {
+        self.order();
+        let end = OrderKey::new(&end.max(start)[4..]);
+        let bounds = (Bound::Included(OrderKey::new(&start[4..])), Bound::Excluded(end));
+        let slab = &self.slab;
+        self.order.as_ref().map(|order| order.range(bounds)).into_iter().flatten().filter_map(|(_, index)| {
             let cached = slab[*index as usize].as_ref()?;
             cached.referenced.set(true);
-            Some((&cached.key, cached.value.as_ref()))
+            Some(cached)
         })
     }
 
     /// The live entries of a range, at most so many; keys without the store's header.
     pub(super) fn entries(&mut self, start: &[u8], end: &[u8], limit: usize) -> Vec<Entry> {
-        let live = self.range(start, end).filter_map(|(key, value)| Some((key.slice(HEADER_LENGTH..), value?.clone())));
-        live.take(limit).collect()
+        let mut arena = Arena::with_capacity(0, 0);
+        for cached in self.range(start, end).filter(|cached| cached.value().is_some()).take(limit) {
+            arena.push(&cached.key()[HEADER_LENGTH..]);
+            arena.push_value(Some(cached));
+        }
+        arena.finish_pairs()
     }
 
     /// All writes made under this epoch and earlier ones that were not taken, in key order, the last one of each key.
     pub(super) fn take_writes(&mut self, epoch: Epoch, writes: &mut Vec<Write>) {
+        // What follows belongs to other reads.
+        self.recent.clear();
         let first = writes.len();
         let mut epochs = 0;
         while let Some(pending) = self.pending.pop_front_if(|pending| pending.epoch <= epoch) {
@@ -350,31 +380,31 @@ impl TableCache {
 
     fn take_pending(&mut self, pending: Pending, writes: &mut Vec<Write>) {
         let mut order: Vec<(u128, u32)> = Vec::with_capacity(pending.dirty.len());
+        let mut bytes = 0;
         for index in pending.dirty {
-            if let Some(cached) = &self.slab[index as usize]
-                && cached.written == pending.epoch
-            {
-                order.push((key_head(&cached.key[4..]), index));
+            if let Some(cached) = self.cached(index).filter(|cached| cached.written == pending.epoch) {
+                order.push((key_head(&cached.key()[4..]), index));
+                bytes += cached.key().len() + cached.value_length();
             }
         }
-        let slab = &self.slab;
-        let key = |index: u32| slab[index as usize].as_ref().map(|cached| &cached.key[..]);
+        let key = |index: u32| self.cached(index).map(Cached::key);
         order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| key(a.1).cmp(&key(b.1))));
         let first = writes.len();
         writes.reserve(order.len() + pending.displaced.len());
+        let mut arena = Arena::with_capacity(2 * order.len(), bytes);
         for (_, index) in order {
             let Some(cached) = self.slab[index as usize].as_mut() else { continue };
-            match &cached.value {
-                Some(value) => writes.push((cached.key.clone(), Some(value.clone()))),
-                None => {
-                    if cached.stored {
-                        writes.push((cached.key.clone(), None));
-                    }
-                    self.tombstones.push_back((pending.epoch, index));
-                }
+            let is_put = cached.value().is_some();
+            if is_put || cached.stored {
+                arena.push(cached.key());
+                arena.push_value(Some(cached));
             }
-            cached.stored |= cached.value.is_some();
+            if !is_put {
+                self.tombstones.push_back((pending.epoch, index));
+            }
+            cached.stored |= is_put;
         }
+        arena.finish_writes(writes);
         if !pending.displaced.is_empty() {
             writes.extend(pending.displaced);
             writes[first..].sort_by(|a, b| a.0.cmp(&b.0));
@@ -386,7 +416,7 @@ impl TableCache {
         self.committed = self.committed.max(epoch);
         while let Some((written, index)) = self.tombstones.pop_front_if(|(written, _)| *written <= epoch) {
             let unchanged = self.slab[index as usize].as_ref();
-            if unchanged.is_some_and(|cached| cached.written == written && cached.value.is_none()) {
+            if unchanged.is_some_and(|cached| cached.written == written && cached.value().is_none()) {
                 self.remove(index);
             }
         }
@@ -405,10 +435,10 @@ impl TableCache {
                 continue;
             }
             if let Some(cached) = self.remove(self.hand as u32)
-                && cached.value.is_some()
+                && cached.value().is_some()
             {
                 self.complete = false;
-                let released = self.loaded.remove_covering(&cached.key[4..]);
+                let released = self.loaded.remove_covering(&cached.key()[4..]);
                 self.account(released, 0);
             }
         }

@@ -106,9 +106,10 @@ impl MemorySnapshot {
             return Vec::new();
         }
         let range = (start.clone(), Bound::Excluded(Bytes::copy_from_slice(end)));
-        let visible = contents.entries.range(range).filter_map(|(key, versions)| {
-            self.visible(versions).map(|value| (key.clone(), value))
-        });
+        let visible = contents
+            .entries
+            .range(range)
+            .filter_map(|(key, versions)| self.visible(versions).map(|value| (key.clone(), value)));
         visible.take(limits::SCAN_BLOCK_ENTRIES_MAX).collect()
     }
 }

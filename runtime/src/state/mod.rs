@@ -10,8 +10,10 @@
 
 pub mod budget;
 mod cache;
+mod cached;
 pub mod layout;
 pub mod memory;
+mod order;
 pub mod overlay;
 mod prefixes;
 pub mod relation;

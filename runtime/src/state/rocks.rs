@@ -30,8 +30,8 @@ use rocksdb::{
 use crate::Epoch;
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::state::cache::key_head;
 use crate::state::layout;
+use crate::state::order::key_head;
 use crate::state::store::{Entry, EpochBatch, Snapshot, Store, StoreStatistics, Sync, Write};
 
 /// RocksDB's files, in the data directory.
@@ -478,10 +478,8 @@ fn check_format(db: &DB, path: &Path) -> Result<()> {
     match stored {
         Some(value) if value[..] == mine.to_be_bytes() => Ok(()),
         Some(value) => {
-            let theirs = <[u8; 4]>::try_from(&value[..]).map_or_else(
-                |_| "an unreadable number".to_string(),
-                |bytes| u32::from_be_bytes(bytes).to_string(),
-            );
+            let theirs = <[u8; 4]>::try_from(&value[..])
+                .map_or_else(|_| "an unreadable number".to_string(), |bytes| u32::from_be_bytes(bytes).to_string());
             Err(Error::CannotOpen(format!(
                 "data directory \"{}\" has storage format {theirs}, but this version reads and writes format {mine}",
                 path.display()
@@ -496,8 +494,7 @@ fn check_format(db: &DB, path: &Path) -> Result<()> {
             }
             let mut options = WriteOptions::default();
             options.set_sync(true);
-            db.put_opt(layout::format_key(), mine.to_be_bytes(), &options)
-                .map_err(|error| classify_open(path, &error))
+            db.put_opt(layout::format_key(), mine.to_be_bytes(), &options).map_err(|error| classify_open(path, &error))
         }
     }
 }

@@ -19,6 +19,7 @@ use crate::error::Result;
 use crate::limits;
 use crate::state::budget::Budget;
 use crate::state::cache::{Lookup, TableCache};
+use crate::state::cached::{Cached, Change};
 use crate::state::layout::{self, HEADER_LENGTH};
 use crate::state::store::{Entry, Snapshot, Store, Write};
 
@@ -62,9 +63,9 @@ impl WorkerState {
     /// epoch that the cell holds when they are made.
     pub fn table(&self, table: u32, fresh: bool, epoch: Rc<Cell<Epoch>>) -> StateTable {
         let mut tables = self.shared.tables.borrow_mut();
-        let cache = tables.entry(table).or_insert_with(|| {
-            Rc::new(RefCell::new(TableCache::new(table, fresh, self.shared.budget.clone())))
-        });
+        let cache = tables
+            .entry(table)
+            .or_insert_with(|| Rc::new(RefCell::new(TableCache::new(table, fresh, self.shared.budget.clone()))));
         StateTable { latest: self.shared.latest.clone(), cache: cache.clone(), epoch }
     }
 
@@ -132,18 +133,8 @@ impl StateTable {
     /// The values under keys, in the order of the keys. What is not in memory is read from the store at once.
     pub fn get_many(&self, keys: &[(u16, &[u8])]) -> Result<Vec<Option<Bytes>>> {
         let mut cache = self.cache.borrow_mut();
-        let mut values = Vec::with_capacity(keys.len());
         let mut unknown = Vec::new();
-        for (position, (partition, key)) in keys.iter().enumerate() {
-            values.push(match cache.lookup(*partition, key) {
-                Lookup::Present(value) => Some(value),
-                Lookup::Absent => None,
-                Lookup::Unknown => {
-                    unknown.push(position);
-                    None
-                }
-            });
-        }
+        let mut values = cache.lookup_many(keys, &mut unknown);
         if unknown.is_empty() {
             return Ok(values);
         }
@@ -160,19 +151,20 @@ impl StateTable {
         Ok(values)
     }
 
-    /// Puts a value under a key. A value that shares its bytes is copied: a slice in the cache would keep all of what
-    /// it was cut from in memory.
+    /// Puts a value under a key. A large value that shares its bytes with others is copied: a slice in the cache would
+    /// keep all of what it was cut from in memory.
     pub fn put(&self, partition: u16, key: &[u8], value: impl Into<Bytes>) {
-        let mut value = value.into();
-        if !value.is_unique() {
-            value = Bytes::copy_from_slice(&value);
-        }
-        self.cache.borrow_mut().write(partition, key, Some(value), self.epoch.get());
+        self.cache.borrow_mut().write(partition, key, Change::PutShared(&value.into()), self.epoch.get());
+    }
+
+    /// Puts a copy of a value under a key.
+    pub fn put_slice(&self, partition: u16, key: &[u8], value: &[u8]) {
+        self.cache.borrow_mut().write(partition, key, Change::Put(value), self.epoch.get());
     }
 
     /// Deletes the entry of a key; nothing happens if there is none.
     pub fn delete(&self, partition: u16, key: &[u8]) {
-        self.cache.borrow_mut().write(partition, key, None, self.epoch.get());
+        self.cache.borrow_mut().write(partition, key, Change::Delete, self.epoch.get());
     }
 
     /// All entries whose key begins with the prefix, in key order. Keys are without the store's header. They are in
@@ -192,8 +184,7 @@ impl StateTable {
         let (start, end) = prefix_range(cache.table(), partition, prefix);
         let loaded = cache.covers(partition, prefix)
             || self.load_prefix(&mut cache, partition, prefix, limits::PREFIX_PROBE_ENTRIES)?;
-        let mut found =
-            if loaded { cache.entries(&start, &end, 1) } else { self.merged(&mut cache, &start, &end, 1)? };
+        let mut found = if loaded { cache.entries(&start, &end, 1) } else { self.merged(&mut cache, &start, &end, 1)? };
         Ok(found.pop())
     }
 
@@ -203,7 +194,7 @@ impl StateTable {
         let (start, mut end) = prefix_range(cache.table(), partition, prefix);
         let loaded = cache.covers(partition, prefix)
             || self.load_prefix(&mut cache, partition, prefix, limits::PREFIX_PROBE_ENTRIES)?;
-        let live = |(key, value): (&Bytes, Option<&Bytes>)| Some((key.slice(HEADER_LENGTH..), value?.clone()));
+        let live = |cached: &Cached| Some((Bytes::copy_from_slice(&cached.key()[HEADER_LENGTH..]), cached.to_bytes()?));
         if loaded {
             return Ok(cache.range(&start, &end).rev().find_map(live));
         }
@@ -214,7 +205,7 @@ impl StateTable {
                 return Ok(Some(entry));
             }
             let Some((key, value)) = stored else { return Ok(None) };
-            let hidden = cache.range(&key, &end).next().is_some_and(|(cached, _)| *cached == key);
+            let hidden = cache.range(&key, &end).next().is_some_and(|cached| cached.key() == key);
             if !hidden {
                 return Ok(Some((key.slice(HEADER_LENGTH..), value)));
             }
@@ -270,12 +261,14 @@ impl StateTable {
                 None => None,
             };
             match (cached.peek(), stored_key) {
-                (Some((key, _)), other) if other.is_none_or(|other| *key <= other) => {
-                    if other == Some(*key) {
+                (Some(entry), other) if other.is_none_or(|other| entry.key() <= other.as_ref()) => {
+                    if other.is_some_and(|other| entry.key() == other.as_ref()) {
                         stored.next();
                     }
-                    if let Some((key, Some(value))) = cached.next() {
-                        entries.push((key.slice(HEADER_LENGTH..), value.clone()));
+                    if let Some(entry) = cached.next()
+                        && let Some(value) = entry.to_bytes()
+                    {
+                        entries.push((Bytes::copy_from_slice(&entry.key()[HEADER_LENGTH..]), value));
                     }
                 }
                 _ => match stored.next() {

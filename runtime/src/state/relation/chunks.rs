@@ -86,8 +86,11 @@ impl ChunkFormat {
         let mut chunk = first_chunk as u64;
         for start in (0..batch.num_rows()).step_by(CHUNK_ROWS_MAX) {
             let part = batch.slice(start, CHUNK_ROWS_MAX.min(batch.num_rows() - start));
-            let value =
-                if part.num_rows() < CHUNK_COLUMNAR_ROWS_MIN { self.encode_rows(&part)? } else { encode_columns(&part)? };
+            let value = if part.num_rows() < CHUNK_COLUMNAR_ROWS_MIN {
+                self.encode_rows(&part)?
+            } else {
+                encode_columns(&part)?
+            };
             writes.push((layout::store_key(self.table, 0, &chunk.to_be_bytes()), Some(value)));
             rowids.extend((0..part.num_rows()).map(|offset| rowid(chunk, offset)));
             chunk += 1;

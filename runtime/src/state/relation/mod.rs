@@ -71,7 +71,13 @@ pub struct ScanOptions {
 
 impl Default for ScanOptions {
     fn default() -> Self {
-        ScanOptions { projection: None, after: None, batch_rows: limits::SCAN_ROWS, with_rowid: false, key_equals: None }
+        ScanOptions {
+            projection: None,
+            after: None,
+            batch_rows: limits::SCAN_ROWS,
+            with_rowid: false,
+            key_equals: None,
+        }
     }
 }
 

@@ -152,7 +152,8 @@ impl RelationScan {
             let Some((last, _)) = entries.last() else { return Ok((None, State::Done)) };
             let last = *last;
             let next = if ended { State::Done } else { State::Chunks(last + 1, 0, any_deleted) };
-            let numbers: Vec<u64> = if any_deleted { entries.iter().map(|entry| entry.0).collect() } else { Vec::new() };
+            let numbers: Vec<u64> =
+                if any_deleted { entries.iter().map(|entry| entry.0).collect() } else { Vec::new() };
             let deleted = format.deleted_rows(&*self.snapshot, &numbers)?;
             let mut rows = ChunkRows::new(self, format);
             for (number, value) in &entries {

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use datafusion::arrow::array::{ArrayRef, Int32Array, ListArray, StringArray};
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::compute;
-use datafusion::arrow::datatypes::{DataType, Field, IntervalMonthDayNano, IntervalUnit, Schema, SchemaRef, TimeUnit, i256};
+use datafusion::arrow::datatypes::{
+    DataType, Field, IntervalMonthDayNano, IntervalUnit, Schema, SchemaRef, TimeUnit, i256,
+};
 use plan::{RelationId, RelationKind};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -71,8 +73,11 @@ fn random_scalar(random: &mut StdRng, data_type: &DataType) -> ScalarValue {
         DataType::Time64(_) => ScalarValue::Time64Microsecond(Some(small + 3)),
         DataType::Timestamp(_, zone) => ScalarValue::TimestampMicrosecond(Some(small), zone.clone()),
         DataType::Interval(_) => ScalarValue::IntervalMonthDayNano(Some(
-            [IntervalMonthDayNano::new(1, 0, 0), IntervalMonthDayNano::new(0, 30, 0), IntervalMonthDayNano::new(0, 0, 7)]
-                [random.random_range(0..3)],
+            [
+                IntervalMonthDayNano::new(1, 0, 0),
+                IntervalMonthDayNano::new(0, 30, 0),
+                IntervalMonthDayNano::new(0, 0, 7),
+            ][random.random_range(0..3)],
         )),
         other => panic!("no values of type {other}"),
     }
@@ -211,7 +216,12 @@ fn check_projection(store: &TestStore, storage: &RelationStorage, random: &mut S
     let all = store.scan(storage, ScanOptions { batch_rows: 50, ..ScanOptions::default() });
     for width in [0, 1, 3] {
         let projection: Vec<usize> = (0..width).map(|_| random.random_range(0..columns)).collect();
-        let options = ScanOptions { projection: Some(projection.clone()), batch_rows: 50, with_rowid: true, ..ScanOptions::default() };
+        let options = ScanOptions {
+            projection: Some(projection.clone()),
+            batch_rows: 50,
+            with_rowid: true,
+            ..ScanOptions::default()
+        };
         let projected = store.scan(storage, options);
         assert_eq!(projected.len(), all.len());
         for (projected, all) in projected.iter().zip(&all) {
@@ -327,9 +337,9 @@ fn multisets_of_every_type() {
             *counts.entry(key).or_default() += copies;
             expected.extend((0..copies).map(|_| batch.slice(row, 1)));
         }
-        let writes = counts.into_iter().map(|((partition, key), count)| {
-            (layout::store_key(100, partition, &key), Some(encode_count(count)))
-        });
+        let writes = counts
+            .into_iter()
+            .map(|((partition, key), count)| (layout::store_key(100, partition, &key), Some(encode_count(count))));
         store.commit(writes.collect());
         let scanned = scan_in_pieces(&store, &storage, &ScanOptions { batch_rows: 40, ..ScanOptions::default() });
         assert_eq!(sorted_rows(scanned.iter().map(|s| &s.batch)), sorted_rows(&expected), "bit by bit");
@@ -363,10 +373,8 @@ fn hex(bytes: &[u8]) -> String {
 #[test]
 fn golden_bytes() {
     let schema = schema_of(&[DataType::Int32, DataType::Utf8]);
-    let columns: Vec<ArrayRef> = vec![
-        Arc::new(Int32Array::from(vec![Some(1), Some(-1)])),
-        Arc::new(StringArray::from(vec![Some("ab"), None])),
-    ];
+    let columns: Vec<ArrayRef> =
+        vec![Arc::new(Int32Array::from(vec![Some(1), Some(-1)])), Arc::new(StringArray::from(vec![Some("ab"), None]))];
     let batch = RecordBatch::try_new(schema.clone(), columns).unwrap();
     let keyed = storage(&schema, Layout::Keyed(vec![0])).insert(&batch, 0).unwrap().0;
     let entries: Vec<(String, String)> =

@@ -98,7 +98,8 @@ fn a_large_epoch_equals_small_ones() {
 fn large_epochs_are_ingested_and_leave_no_files() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder);
-    let entry = |number: u32| (layout::store_key(20 + number % 2, 0, &number.to_be_bytes()), Some(Bytes::from("value")));
+    let entry =
+        |number: u32| (layout::store_key(20 + number % 2, 0, &number.to_be_bytes()), Some(Bytes::from("value")));
     let writes: Vec<Write> = (0..limits::INGEST_ENTRIES_MIN as u32).map(entry).collect();
     store.commit(EpochBatch { epoch: 5, writes, deleted_ranges: vec![] }, Sync::Now).unwrap();
     assert!(store.property(properties::TOTAL_SST_FILES_SIZE) > 0);
@@ -161,4 +162,122 @@ fn epochs_come_in_order() {
     store.commit(EpochBatch { epoch: 3, ..EpochBatch::default() }, Sync::Now).unwrap();
     assert!(store.commit(EpochBatch { epoch: 3, ..EpochBatch::default() }, Sync::Now).is_err());
     assert_eq!(store.snapshot().epoch(), 3);
+}
+
+/// Needs a small file system of its own, such as `mount -t tmpfs -o size=64m tmpfs /mnt/small`, whose path is in
+/// `TIDEMILL_SMALL_DISK`. Without it nothing is tested.
+#[test]
+fn goes_on_when_there_is_space_again() {
+    let Ok(disk) = std::env::var("TIDEMILL_SMALL_DISK") else { return };
+    for large in [false, true] {
+        let folder = tempfile::tempdir_in(&disk).unwrap();
+        let ballast = folder.path().join("ballast");
+        fs::write(&ballast, vec![1; 24 << 20]).unwrap();
+        let store = RocksStore::open(&folder.path().join("data"), OPTIONS).unwrap();
+        let mut random = StdRng::seed_from_u64(8);
+        let mut batch = |epoch: Epoch| {
+            // Written again and again, so that compactions make space; not compressible.
+            let value = |random: &mut StdRng| Some((0..1000).map(|_| random.random::<u8>()).collect::<Bytes>());
+            let count = if large { limits::INGEST_BYTES_MIN as u32 / 1000 + 1 } else { 1_000 };
+            let first = if large { 0 } else { (epoch as u32 % 4) * count };
+            let write = |n: u32| (layout::store_key(20, 0, &(first + n).to_be_bytes()), value(&mut random));
+            EpochBatch { epoch, writes: (0..count).map(write).collect(), deleted_ranges: vec![] }
+        };
+        let memory = MemoryStore::new();
+        let mut epoch = 1;
+        let refused = loop {
+            let next = batch(epoch);
+            match store.commit(copy(&next), Sync::Now) {
+                Ok(()) => memory.commit(next, Sync::Now).unwrap(),
+                Err(error) => {
+                    assert!(matches!(error, Error::DiskFull(_)), "{error}");
+                    break next;
+                }
+            }
+            epoch += 1;
+            assert!(epoch < 1_000, "the disk is never full");
+        };
+        assert!(epoch > 1);
+        assert_eq!(store.snapshot().epoch(), epoch - 1);
+        assert!(contents(&*store.snapshot()) == contents(&*memory.snapshot()), "reads go on");
+        fs::remove_file(&ballast).unwrap();
+        let start = crate::clock::monotonic();
+        while let Err(error) = store.commit(copy(&refused), Sync::Now) {
+            assert!(matches!(error, Error::DiskFull(_)), "{error}");
+            assert!(crate::clock::elapsed(start).as_secs() < 60, "{error}");
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        eprintln!("large epochs: {large}; full at epoch {epoch}, went on after {:?}", crate::clock::elapsed(start));
+        memory.commit(refused, Sync::Now).unwrap();
+        assert!(contents(&*store.snapshot()) == contents(&*memory.snapshot()));
+        drop(store);
+        let store = RocksStore::open(&folder.path().join("data"), OPTIONS).unwrap();
+        assert_eq!(store.snapshot().epoch(), epoch);
+        assert!(contents(&*store.snapshot()) == contents(&*memory.snapshot()));
+    }
+}
+
+/// What epoch `epoch` writes in the crash test: at times enough to be ingested.
+fn crash_batch(epoch: Epoch) -> EpochBatch {
+    let mut random = StdRng::seed_from_u64(epoch);
+    let count =
+        if epoch.is_multiple_of(9) { limits::INGEST_ENTRIES_MIN as u32 + 50 } else { random.random_range(1..300) };
+    let first = random.random_range(0..1_000_u32);
+    let write = |n: u32| {
+        let value = (!random.random_bool(0.2)).then(|| Bytes::copy_from_slice(&epoch.to_be_bytes()));
+        (layout::store_key(16 + n % 3, 0, &(first + n).to_be_bytes()), value)
+    };
+    let writes = (0..count).map(write).collect();
+    let deleted_ranges = if epoch.is_multiple_of(31) { vec![layout::table_range(17)] } else { vec![] };
+    EpochBatch { epoch, writes, deleted_ranges }
+}
+
+/// The process that is killed: commits, and says which epochs it was promised.
+#[test]
+fn crash_writer() {
+    use std::io::Write as _;
+    let Ok(folder) = std::env::var("TIDEMILL_CRASH_WRITER") else { return };
+    let store = RocksStore::open(Path::new(&folder), OPTIONS).unwrap();
+    let first = store.snapshot().epoch() + 1;
+    for epoch in first..first + 10_000 {
+        store.commit(crash_batch(epoch), Sync::Now).unwrap();
+        writeln!(std::io::stderr(), "committed {epoch}").unwrap();
+    }
+}
+
+#[test]
+fn a_killed_process_leaves_whole_epochs() {
+    use std::io::{BufRead, BufReader};
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = StdRng::seed_from_u64(9);
+    let memory = MemoryStore::new();
+    let mut copied = 0;
+    for _ in 0..6 {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["state::rocks::tests::crash_writer", "--exact", "--nocapture"])
+            .env("TIDEMILL_CRASH_WRITER", folder.path())
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut promised = copied;
+        let mut note = |line: std::io::Result<String>| {
+            promised = line.unwrap().strip_prefix("committed ").map_or(promised, |epoch| epoch.parse().unwrap());
+        };
+        lines.by_ref().take(random.random_range(1..30)).for_each(&mut note);
+        // Somewhere within the next epoch.
+        std::thread::sleep(std::time::Duration::from_micros(random.random_range(0..5_000)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        lines.for_each(note);
+        let store = open(&folder);
+        let epoch = store.snapshot().epoch();
+        assert!(epoch >= promised, "epoch {promised} was promised, {epoch} is there");
+        for epoch in copied + 1..=epoch {
+            memory.commit(crash_batch(epoch), Sync::Now).unwrap();
+        }
+        copied = epoch;
+        assert!(contents(&*store.snapshot()) == contents(&*memory.snapshot()), "whole epochs up to {epoch}");
+    }
 }

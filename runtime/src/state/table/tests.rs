@@ -52,9 +52,10 @@ impl World {
     }
 
     fn range(&self, partition: u16, start: &[u8], end: Option<&[u8]>) -> Vec<Entry> {
-        let entries = self.model.iter().filter(|((of, key), _)| {
-            *of == partition && &key[..] >= start && end.is_none_or(|end| &key[..] < end)
-        });
+        let entries = self
+            .model
+            .iter()
+            .filter(|((of, key), _)| *of == partition && &key[..] >= start && end.is_none_or(|end| &key[..] < end));
         entries.map(|((_, key), value)| (key.clone().into(), value.clone().into())).collect()
     }
 
