@@ -2,10 +2,12 @@
 //!
 //! Reading order: [`context`] (what DataFusion's binder asks), [`query`] (queries, whole), then what they are made of:
 //! [`names`] (of output columns), [`operators`], [`types`], [`literal`] (text to values), [`coerce`] (assignment),
-//! [`parameters`], [`keys`] (equality of floats and intervals); then the statements: [`insert`], [`change`] (UPDATE
+//! [`parameters`], [`arithmetic`] (overflow is an error), [`keys`]
+//! (equality of floats and intervals); then the statements: [`insert`], [`change`] (UPDATE
 //! and DELETE), [`returning`], [`ddl`], [`copy`], [`show`].
 
 mod change;
+pub mod arithmetic;
 pub mod coerce;
 mod context;
 mod copy;
@@ -44,7 +46,10 @@ use query::output_schema;
 
 /// Adds the planner's own rules to DataFusion's session.
 pub(crate) fn prepare_session(session: SessionState) -> SessionState {
-    SessionStateBuilder::new_from_existing(session).with_analyzer_rule(Arc::new(keys::NormalizeKeys)).build()
+    SessionStateBuilder::new_from_existing(session)
+        .with_analyzer_rule(Arc::new(arithmetic::CheckedArithmetic))
+        .with_analyzer_rule(Arc::new(keys::NormalizeKeys))
+        .build()
 }
 
 /// Resolves the names and types of a statement.

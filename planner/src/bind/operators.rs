@@ -5,11 +5,12 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{Between, InList};
-use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator};
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Expr as Ast, FunctionArguments};
 use plan::PlanError;
 
+use super::parameters::map_expressions;
 use crate::catalog::SessionInfo;
 use crate::parse::fold;
 
@@ -147,15 +148,63 @@ pub(crate) fn call(name: &str, arguments: Vec<Ast>) -> Ast {
     })
 }
 
-/// A text constant compared or calculated with a value of another type takes that type, as in PostgreSQL.
+/// A text constant compared or calculated with a value of another type takes that type, as in PostgreSQL; and dates
+/// are calculated with in days.
 pub(crate) fn text_constants(plan: LogicalPlan) -> Result<LogicalPlan> {
+    map_expressions(plan, &mut |expression, schema| {
+        typed_constants(expression, schema)?.transform_data(|expression| date_arithmetic(expression, schema))
+    })
+}
+
+/// Whole numbers that fit are integers and not bigints. In a recursive query types are fixed already.
+pub(crate) fn integer_constants(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let recursive = plan.exists(|node| Ok(matches!(node, LogicalPlan::RecursiveQuery(_))))?;
+    if recursive {
+        return Ok(plan);
+    }
     plan.transform_up_with_subqueries(|node| {
-        let schema = merge_schema(&node.inputs());
-        let node = node
-            .map_expressions(|expression| expression.transform_up(|expression| typed_constants(expression, &schema)))?;
+        // The numbers of LIMIT and OFFSET are bigints.
+        if matches!(node, LogicalPlan::Limit(_)) {
+            return Ok(Transformed::no(node));
+        }
+        let names = NamePreserver::new(&node);
+        let node = node.map_expressions(|expression| {
+            let name = names.save(&expression);
+            let rewritten = expression.transform_up(|expression| match expression {
+                Expr::Literal(ScalarValue::Int64(Some(value)), metadata) => match i32::try_from(value) {
+                    Ok(value) => {
+                        Ok(Transformed::yes(Expr::Literal(ScalarValue::Int32(Some(value)), metadata)))
+                    }
+                    Err(_) => Ok(Transformed::no(Expr::Literal(ScalarValue::Int64(Some(value)), metadata))),
+                },
+                other => Ok(Transformed::no(other)),
+            })?;
+            Ok(rewritten.update_data(|expression| name.restore(expression)))
+        })?;
         if node.transformed { node.map_data(LogicalPlan::recompute_schema) } else { Ok(node) }
     })
     .map(|transformed| transformed.data)
+}
+
+/// date + integer, date - integer and date - date.
+fn date_arithmetic(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::Plus | Operator::Minus), right }) = expression else {
+        return Ok(Transformed::no(expression));
+    };
+    let (Ok(left_type), Ok(right_type)) = (left.get_type(schema), right.get_type(schema)) else {
+        return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })));
+    };
+    let days = |expression: Box<Expr>| Box::new(Expr::Cast(Cast::new(expression, DataType::Int32)));
+    let sum = |left, right| Expr::BinaryExpr(BinaryExpr { left, op, right });
+    let date = |days: Expr| Expr::Cast(Cast::new(Box::new(days), DataType::Date32));
+    Ok(match (&left_type, &right_type) {
+        (DataType::Date32, DataType::Date32) if op == Operator::Minus => Transformed::yes(sum(days(left), days(right))),
+        (DataType::Date32, number) if number.is_integer() => Transformed::yes(date(sum(days(left), days(right)))),
+        (number, DataType::Date32) if number.is_integer() && op == Operator::Plus => {
+            Transformed::yes(date(sum(days(left), days(right))))
+        }
+        _ => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
+    })
 }
 
 fn typed_constants(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {

@@ -10,6 +10,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ParamValues, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan};
 use plan::{PlanError, SqlState};
@@ -71,15 +72,19 @@ pub(crate) fn resolve(plan: LogicalPlan) -> Result<(LogicalPlan, Vec<DataType>)>
     Ok((plan, types))
 }
 
-/// Rewrites all expressions of a plan and its subqueries.
-fn map_expressions(
+/// Rewrites all expressions of a plan and its subqueries. They keep their names, by which nodes above refer to them.
+pub(crate) fn map_expressions(
     plan: LogicalPlan,
     rewrite: &mut impl FnMut(Expr, &DFSchema) -> Result<Transformed<Expr>>,
 ) -> Result<LogicalPlan> {
     plan.transform_up_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
-        let node =
-            node.map_expressions(|expression| expression.transform_up(|expression| rewrite(expression, &schema)))?;
+        let names = NamePreserver::new(&node);
+        let node = node.map_expressions(|expression| {
+            let name = names.save(&expression);
+            let rewritten = expression.transform_up(|expression| rewrite(expression, &schema))?;
+            Ok(rewritten.update_data(|expression| name.restore(expression)))
+        })?;
         if node.transformed { node.map_data(LogicalPlan::recompute_schema) } else { Ok(node) }
     })
     .map(|transformed| transformed.data)

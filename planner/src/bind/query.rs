@@ -14,7 +14,7 @@ use plan::{PlanError, SqlState};
 
 use super::context::Context;
 use super::errors::plan_error;
-use super::{names, operators, parameters};
+use super::{names, operators, parameters, types};
 
 /// DataFusion's options for reading syntax trees.
 fn options() -> ParserOptions {
@@ -72,6 +72,7 @@ impl Context<'_> {
 
     /// Gives parameters their types and applies DataFusion's and our own analyzer rules.
     pub fn analyze(&self, plan: LogicalPlan) -> Result<(LogicalPlan, Vec<DataType>), PlanError> {
+        let plan = operators::integer_constants(plan).map_err(|error| self.error(error))?;
         let (plan, types) = parameters::resolve(plan).map_err(|error| self.error(error))?;
         let plan = operators::text_constants(plan).map_err(|error| self.error(error))?;
         let state = self.state();
@@ -89,7 +90,8 @@ impl Context<'_> {
         declared: &[Option<DataType>],
     ) -> Result<(LogicalPlan, Vec<DataType>), PlanError> {
         let plan = self.bind_query(query, declared)?;
-        self.analyze(plan)
+        let (plan, types) = self.analyze(plan)?;
+        Ok((types::with_postgres_types(plan).map_err(|error| self.error(error))?, types))
     }
 
     /// Coerces and simplifies an expression over a schema; constants become literals.

@@ -7,7 +7,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit, TimeUnit};
+use datafusion::common::Column;
 use datafusion::logical_expr::planner::TypePlanner;
+use datafusion::logical_expr::{Cast, Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, CharacterLength, DataType as SqlType, ExactNumberInfo, TimezoneInfo,
 };
@@ -290,6 +292,61 @@ pub fn data_type_name(data_type: &DataType) -> String {
         DataType::Null => "unknown".to_string(),
         other => other.to_string(),
     }
+}
+
+/// The type that takes the place of one that PostgreSQL does not have; `None` if it has it.
+fn postgres_type(data_type: &DataType) -> Option<DataType> {
+    Some(match data_type {
+        DataType::Int8 | DataType::UInt8 => DataType::Int16,
+        DataType::UInt16 => DataType::Int32,
+        DataType::UInt32 | DataType::UInt64 => DataType::Int64,
+        DataType::Float16 => DataType::Float32,
+        DataType::Utf8View | DataType::LargeUtf8 | DataType::Null => DataType::Utf8,
+        DataType::BinaryView | DataType::LargeBinary | DataType::FixedSizeBinary(_) => DataType::Binary,
+        DataType::Date64 => DataType::Date32,
+        DataType::Time32(_) | DataType::Time64(TimeUnit::Nanosecond) => DataType::Time64(TimeUnit::Microsecond),
+        DataType::Timestamp(TimeUnit::Microsecond, None) => return None,
+        DataType::Timestamp(_, None) => TIMESTAMP,
+        DataType::Timestamp(unit, Some(zone)) => {
+            if *unit == TimeUnit::Microsecond && zone.as_ref() == "UTC" {
+                return None;
+            }
+            timestamptz()
+        }
+        DataType::Interval(IntervalUnit::MonthDayNano) => return None,
+        DataType::Interval(_) | DataType::Duration(_) => DataType::Interval(IntervalUnit::MonthDayNano),
+        DataType::Dictionary(_, value) => postgres_type(value).unwrap_or_else(|| value.as_ref().clone()),
+        DataType::List(item) => {
+            let element = postgres_type(item.data_type())?;
+            DataType::List(Arc::new(item.as_ref().clone().with_data_type(element)))
+        }
+        DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            let element = postgres_type(item.data_type()).unwrap_or_else(|| item.data_type().clone());
+            DataType::List(Arc::new(Field::new("item", element, true)))
+        }
+        _ => return None,
+    })
+}
+
+/// A query whose output has only types that PostgreSQL has.
+pub(crate) fn with_postgres_types(plan: LogicalPlan) -> datafusion::error::Result<LogicalPlan> {
+    if plan.schema().fields().iter().all(|field| postgres_type(field.data_type()).is_none()) {
+        return Ok(plan);
+    }
+    let expressions: Vec<Expr> = plan
+        .schema()
+        .iter()
+        .map(|(qualifier, field)| {
+            let column = Expr::Column(Column::from((qualifier, field)));
+            match postgres_type(field.data_type()) {
+                Some(target) => {
+                    Expr::Cast(Cast::new(Box::new(column), target)).alias_qualified(qualifier.cloned(), field.name())
+                }
+                None => column,
+            }
+        })
+        .collect();
+    LogicalPlanBuilder::from(plan).project(expressions)?.build()
 }
 
 /// Types in casts and column definitions, as DataFusion asks for them.

@@ -1,0 +1,160 @@
+//! Arithmetic that fails where PostgreSQL's does: integers that overflow, and floats divided by zero.
+//!
+//! DataFusion's `+`, `-` and `*` on integers wrap, and its float division gives infinities. This rule replaces them,
+//! once types are coerced, by functions that check.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Datum};
+use datafusion::arrow::compute::kernels::numeric::{add, div, mul, sub};
+use datafusion::arrow::datatypes::{DataType, Float32Type, Float64Type};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility,
+};
+use datafusion::optimizer::AnalyzerRule;
+use plan::{PlanError, SqlState};
+
+use super::errors::external;
+use super::literal::out_of_range;
+
+/// A checked operator.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Checked {
+    operator: Operator,
+    signature: Signature,
+}
+
+impl Checked {
+    fn of(operator: Operator) -> Self {
+        Checked { operator, signature: Signature::any(2, Volatility::Immutable) }
+    }
+}
+
+fn division_by_zero() -> PlanError {
+    PlanError::new(SqlState::DIVISION_BY_ZERO, "division by zero")
+}
+
+/// Whether a divisor that meets a value is zero somewhere.
+fn divides_by_zero(dividend: &ArrayRef, divisor: &ArrayRef) -> bool {
+    let meets = |index: usize| dividend.len() == 1 || dividend.is_valid(index.min(dividend.len() - 1));
+    match divisor.data_type() {
+        DataType::Float64 => {
+            let values = divisor.as_primitive::<Float64Type>();
+            (0..values.len()).any(|index| values.value(index) == 0.0 && values.is_valid(index) && meets(index))
+        }
+        DataType::Float32 => {
+            let values = divisor.as_primitive::<Float32Type>();
+            (0..values.len()).any(|index| values.value(index) == 0.0 && values.is_valid(index) && meets(index))
+        }
+        _ => false,
+    }
+}
+
+impl ScalarUDFImpl for Checked {
+    fn name(&self) -> &str {
+        match self.operator {
+            Operator::Plus => "checked_add",
+            Operator::Minus => "checked_subtract",
+            Operator::Multiply => "checked_multiply",
+            _ => "checked_divide",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        match args {
+            [left, right] => Ok(format!("{} {} {}", left.schema_name(), self.operator, right.schema_name())),
+            _ => Ok(self.name().to_string()),
+        }
+    }
+
+    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
+        Ok(arg_types[0].clone())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let scalars = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+        let operand = |index: usize| -> Result<(ArrayRef, bool)> {
+            Ok(match &args.args[index] {
+                ColumnarValue::Array(array) => (array.clone(), false),
+                ColumnarValue::Scalar(value) => (value.to_array()?, true),
+            })
+        };
+        let ((left, left_scalar), (right, right_scalar)) = (operand(0)?, operand(1)?);
+        let data_type = left.data_type().clone();
+        let left_value = datafusion::arrow::array::Scalar::new(left.clone());
+        let right_value = datafusion::arrow::array::Scalar::new(right.clone());
+        let left_datum: &dyn Datum = if left_scalar { &left_value } else { &left };
+        let right_datum: &dyn Datum = if right_scalar { &right_value } else { &right };
+        let result = match self.operator {
+            Operator::Plus => add(left_datum, right_datum),
+            Operator::Minus => sub(left_datum, right_datum),
+            Operator::Multiply => mul(left_datum, right_datum),
+            _ => {
+                if divides_by_zero(&left, &right) {
+                    return Err(external(division_by_zero()));
+                }
+                div(left_datum, right_datum)
+            }
+        };
+        let array = result.map_err(|_| external(out_of_range(&data_type)))?;
+        if scalars {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?));
+        }
+        Ok(ColumnarValue::Array(array))
+    }
+}
+
+/// The rule.
+#[derive(Debug)]
+pub struct CheckedArithmetic;
+
+impl AnalyzerRule for CheckedArithmetic {
+    fn name(&self) -> &str {
+        "checked_arithmetic"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        plan.transform_up_with_subqueries(|node| {
+            let schema = merge_schema(&node.inputs());
+            let names = NamePreserver::new(&node);
+            node.map_expressions(|expression| {
+                let name = names.save(&expression);
+                let checked = expression.transform_up(|expression| check(expression, &schema))?;
+                Ok(if checked.transformed { checked.update_data(|expression| name.restore(expression)) } else { checked })
+            })
+        })
+        .map(|transformed| transformed.data)
+    }
+}
+
+/// Replaces an operator on integers or a division of floats.
+pub(crate) fn check(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expression else {
+        return Ok(Transformed::no(expression));
+    };
+    let same_type = |wanted: fn(&DataType) -> bool| {
+        let left = left.get_type(schema)?;
+        Ok::<bool, datafusion::error::DataFusionError>(wanted(&left) && left == right.get_type(schema)?)
+    };
+    let checked = match op {
+        Operator::Plus | Operator::Minus | Operator::Multiply => same_type(DataType::is_integer)?,
+        Operator::Divide => same_type(DataType::is_floating)?,
+        _ => false,
+    };
+    if !checked {
+        return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })));
+    }
+    let function = Arc::new(ScalarUDF::new_from_impl(Checked::of(op)));
+    Ok(Transformed::yes(function.call(vec![*left, *right])))
+}
