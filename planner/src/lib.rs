@@ -24,8 +24,8 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use plan::{Lower, PlanError};
 
-pub use bind::query::{output_schema, shown_schema};
 pub use bind::literal::canonical_jsonb;
+pub use bind::query::{output_schema, shown_schema};
 pub use catalog::{Catalog, SessionInfo};
 pub use parse::Parsed;
 pub use statement::Statement;

@@ -9,11 +9,9 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, Datum};
 use datafusion::arrow::compute::kernels::numeric::{add, div, mul, sub};
 use datafusion::arrow::datatypes::{DataType, Float32Type, Float64Type};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Volatility,
@@ -23,6 +21,7 @@ use plan::{PlanError, SqlState};
 
 use super::errors::external;
 use super::literal::out_of_range;
+use super::walk;
 
 /// A checked operator.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -125,16 +124,7 @@ impl AnalyzerRule for CheckedArithmetic {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        plan.transform_up_with_subqueries(|node| {
-            let schema = merge_schema(&node.inputs());
-            let names = NamePreserver::new(&node);
-            node.map_expressions(|expression| {
-                let name = names.save(&expression);
-                let checked = expression.transform_up(|expression| check(expression, &schema))?;
-                Ok(if checked.transformed { checked.update_data(|expression| name.restore(expression)) } else { checked })
-            })
-        })
-        .map(|transformed| transformed.data)
+        walk::nodes(plan, &mut |node| walk::node_expressions(node, &mut check))
     }
 }
 

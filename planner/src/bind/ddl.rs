@@ -10,7 +10,7 @@ use plan::{PlanError, SqlState};
 use super::coerce::{assign, check_assignable};
 use super::context::Context;
 use super::insert::constant_cell;
-use super::{first_repeated, types, with_column_names};
+use super::{first_repeated, types, walk, with_column_names};
 use crate::Planner;
 use crate::catalog::{Catalog, ColumnInfo, SessionInfo};
 use crate::explain::{explain_dataflow, explain_query};
@@ -151,20 +151,17 @@ fn check_default(
 }
 
 fn has_subquery_or_aggregate(expression: &Expr) -> bool {
-    use datafusion::common::tree_node::TreeNode;
-    expression
-        .exists(|expression| {
-            Ok(matches!(
-                expression,
-                Expr::ScalarSubquery(_)
-                    | Expr::Exists(_)
-                    | Expr::InSubquery(_)
-                    | Expr::AggregateFunction(_)
-                    | Expr::WindowFunction(_)
-                    | Expr::Placeholder(_)
-            ))
-        })
-        .unwrap_or(true)
+    walk::any_part(expression, &|part| {
+        matches!(
+            part,
+            Expr::ScalarSubquery(_)
+                | Expr::Exists(_)
+                | Expr::InSubquery(_)
+                | Expr::AggregateFunction(_)
+                | Expr::WindowFunction(_)
+                | Expr::Placeholder(_)
+        )
+    })
 }
 
 type TableOfQuery = (Vec<FieldRef>, Vec<ColumnInfo>, Option<LogicalPlan>);
@@ -250,16 +247,12 @@ fn watermark(
 
 /// Whether an expression calls now() or its like.
 fn reads_clock(expression: &Expr) -> bool {
-    use datafusion::common::tree_node::TreeNode;
-    use datafusion::logical_expr::Volatility;
-    expression
-        .exists(|expression| {
-            Ok(match expression {
-                Expr::ScalarFunction(call) => call.func.signature().volatility != Volatility::Immutable,
-                _ => false,
-            })
-        })
-        .unwrap_or(true)
+    walk::any_part(expression, &|part| match part {
+        Expr::ScalarFunction(call) => {
+            call.func.signature().volatility != datafusion::logical_expr::Volatility::Immutable
+        }
+        _ => false,
+    })
 }
 
 /// Binds CREATE VIEW and CREATE MATERIALIZED VIEW.

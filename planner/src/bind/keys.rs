@@ -11,17 +11,18 @@ use datafusion::arrow::datatypes::{
     DataType, Float32Type, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
 };
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{Between, InList};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Aggregate, BinaryExpr, ColumnarValue, Distinct, DistinctOn, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder,
     ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::optimizer::AnalyzerRule;
+
+use super::walk;
 
 /// The name of the normalising function.
 pub const NORMALIZE: &str = "normalize_key";
@@ -130,19 +131,12 @@ impl AnalyzerRule for NormalizeKeys {
     }
 
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        plan.transform_up_with_subqueries(rewrite_node).map(|transformed| transformed.data)
+        walk::nodes(plan, &mut rewrite_node)
     }
 }
 
 fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    let schema = merge_schema(&node.inputs());
-    let names = NamePreserver::new(&node);
-    let comparisons = node.map_expressions(|expression| {
-        let name = names.save(&expression);
-        let rewritten = expression.transform_up(|expression| rewrite_comparison(expression, &schema))?;
-        Ok(if rewritten.transformed { rewritten.update_data(|expression| name.restore(expression)) } else { rewritten })
-    })?;
-    comparisons.transform_data(rewrite_keys)
+    walk::node_expressions(node, &mut rewrite_comparison)?.transform_data(rewrite_keys)
 }
 
 fn rewrite_comparison(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {

@@ -6,8 +6,8 @@
 //! (equality of floats and intervals); then the statements: [`insert`], [`change`] (UPDATE
 //! and DELETE), [`returning`], [`ddl`], [`copy`], [`show`].
 
-mod change;
 pub mod arithmetic;
+mod change;
 pub mod coerce;
 mod context;
 mod copy;
@@ -26,6 +26,7 @@ mod show;
 #[allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 mod tests;
 pub mod types;
+pub(crate) mod walk;
 
 use std::sync::Arc;
 

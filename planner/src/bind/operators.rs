@@ -5,12 +5,11 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{Between, InList};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator};
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Expr as Ast, FunctionArguments};
 use plan::PlanError;
 
-use super::parameters::map_expressions;
+use super::walk;
 use crate::catalog::SessionInfo;
 use crate::parse::fold;
 
@@ -151,7 +150,7 @@ pub(crate) fn call(name: &str, arguments: Vec<Ast>) -> Ast {
 /// A text constant compared or calculated with a value of another type takes that type, as in PostgreSQL; and dates
 /// are calculated with in days.
 pub(crate) fn text_constants(plan: LogicalPlan) -> Result<LogicalPlan> {
-    map_expressions(plan, &mut |expression, schema| {
+    walk::expressions(plan, &mut |expression, schema| {
         typed_constants(expression, schema)?.transform_data(|expression| date_arithmetic(expression, schema))
     })
 }
@@ -162,28 +161,20 @@ pub(crate) fn integer_constants(plan: LogicalPlan) -> Result<LogicalPlan> {
     if recursive {
         return Ok(plan);
     }
-    plan.transform_up_with_subqueries(|node| {
+    walk::nodes(plan, &mut |node| {
         // The numbers of LIMIT and OFFSET are bigints.
         if matches!(node, LogicalPlan::Limit(_)) {
             return Ok(Transformed::no(node));
         }
-        let names = NamePreserver::new(&node);
-        let node = node.map_expressions(|expression| {
-            let name = names.save(&expression);
-            let rewritten = expression.transform_up(|expression| match expression {
-                Expr::Literal(ScalarValue::Int64(Some(value)), metadata) => match i32::try_from(value) {
-                    Ok(value) => {
-                        Ok(Transformed::yes(Expr::Literal(ScalarValue::Int32(Some(value)), metadata)))
-                    }
-                    Err(_) => Ok(Transformed::no(Expr::Literal(ScalarValue::Int64(Some(value)), metadata))),
-                },
-                other => Ok(Transformed::no(other)),
-            })?;
-            Ok(rewritten.update_data(|expression| name.restore(expression)))
+        let node = walk::node_expressions(node, &mut |expression, _| match expression {
+            Expr::Literal(ScalarValue::Int64(Some(value)), metadata) => match i32::try_from(value) {
+                Ok(value) => Ok(Transformed::yes(Expr::Literal(ScalarValue::Int32(Some(value)), metadata))),
+                Err(_) => Ok(Transformed::no(Expr::Literal(ScalarValue::Int64(Some(value)), metadata))),
+            },
+            other => Ok(Transformed::no(other)),
         })?;
         if node.transformed { node.map_data(LogicalPlan::recompute_schema) } else { Ok(node) }
     })
-    .map(|transformed| transformed.data)
 }
 
 /// date + integer, date - integer and date - date.

@@ -6,16 +6,14 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::metadata::ScalarAndMetadata;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ParamValues, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::Placeholder;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan};
 use plan::{PlanError, SqlState};
 
-use super::coerce;
+use super::{coerce, walk};
 use crate::Statement;
 use crate::statement::{Cell, InsertSource, OnConflict, Returning};
 
@@ -27,36 +25,24 @@ fn number(id: &str) -> Option<usize> {
 /// Gives every parameter of a plan a type. The types, by number, are returned.
 pub(crate) fn resolve(plan: LogicalPlan) -> Result<(LogicalPlan, Vec<DataType>)> {
     let mut any = false;
-    plan.apply_with_subqueries(|node| {
-        node.apply_expressions(|expression| {
-            expression.apply(|expression| {
-                any |= matches!(expression, Expr::Placeholder(_));
-                Ok(if any { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-            })
-        })
-    })?;
+    walk::look(&plan, &mut |part| any |= matches!(part, Expr::Placeholder(_)))?;
     if !any {
         return Ok((plan, Vec::new()));
     }
-    let plan = map_expressions(plan, &mut |expression, schema| infer_operand(expression, schema))?;
+    let plan = walk::expressions(plan, &mut |expression, schema| infer_operand(expression, schema))?;
     let mut types: BTreeMap<usize, Option<FieldRef>> = BTreeMap::new();
-    plan.apply_with_subqueries(|node| {
-        node.apply_expressions(|expression| {
-            expression.apply(|expression| {
-                if let Expr::Placeholder(Placeholder { id, field }) = expression
-                    && let Some(number) = number(id)
-                {
-                    let known = types.entry(number).or_default();
-                    if known.is_none() {
-                        known.clone_from(field);
-                    }
-                }
-                Ok(TreeNodeRecursion::Continue)
-            })
-        })
+    walk::look(&plan, &mut |part| {
+        if let Expr::Placeholder(Placeholder { id, field }) = part
+            && let Some(number) = number(id)
+        {
+            let known = types.entry(number).or_default();
+            if known.is_none() {
+                known.clone_from(field);
+            }
+        }
     })?;
     let text: FieldRef = Arc::new(Field::new("", DataType::Utf8, true));
-    let plan = map_expressions(plan, &mut |expression, _| match expression {
+    let plan = walk::expressions(plan, &mut |expression, _| match expression {
         Expr::Placeholder(Placeholder { id, .. }) => {
             let known = number(&id).and_then(|number| types.get(&number).cloned().flatten());
             let field = known.unwrap_or_else(|| text.clone());
@@ -70,24 +56,6 @@ pub(crate) fn resolve(plan: LogicalPlan) -> Result<(LogicalPlan, Vec<DataType>)>
         .map(|number| types.get(&number).cloned().flatten().map_or(DataType::Utf8, |field| field.data_type().clone()))
         .collect();
     Ok((plan, types))
-}
-
-/// Rewrites all expressions of a plan and its subqueries. They keep their names, by which nodes above refer to them.
-pub(crate) fn map_expressions(
-    plan: LogicalPlan,
-    rewrite: &mut impl FnMut(Expr, &DFSchema) -> Result<Transformed<Expr>>,
-) -> Result<LogicalPlan> {
-    plan.transform_up_with_subqueries(|node| {
-        let schema = merge_schema(&node.inputs());
-        let names = NamePreserver::new(&node);
-        let node = node.map_expressions(|expression| {
-            let name = names.save(&expression);
-            let rewritten = expression.transform_up(|expression| rewrite(expression, &schema))?;
-            Ok(rewritten.update_data(|expression| name.restore(expression)))
-        })?;
-        if node.transformed { node.map_data(LogicalPlan::recompute_schema) } else { Ok(node) }
-    })
-    .map(|transformed| transformed.data)
 }
 
 /// An untyped parameter beside an operand takes the operand's type.
@@ -167,20 +135,18 @@ impl Replace<'_> {
     }
 
     fn expression(&self, expression: Expr) -> std::result::Result<Expr, PlanError> {
-        expression
-            .transform_up(|expression| {
-                Ok(match &expression {
-                    Expr::Placeholder(Placeholder { id, .. }) => {
-                        match number(id).and_then(|number| self.values.get(number - 1)) {
-                            Some(value) => Transformed::yes(Expr::Literal(value.clone(), None)),
-                            None => Transformed::no(expression),
-                        }
+        let replaced = walk::parts(expression, &mut |part| {
+            Ok(match &part {
+                Expr::Placeholder(Placeholder { id, .. }) => {
+                    match number(id).and_then(|number| self.values.get(number - 1)) {
+                        Some(value) => Transformed::yes(Expr::Literal(value.clone(), None)),
+                        None => Transformed::no(part),
                     }
-                    _ => Transformed::no(expression),
-                })
+                }
+                _ => Transformed::no(part),
             })
-            .map(|transformed| transformed.data)
-            .map_err(PlanError::internal)
+        });
+        replaced.map(|transformed| transformed.data).map_err(PlanError::internal)
     }
 
     fn source(

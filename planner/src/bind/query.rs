@@ -1,6 +1,5 @@
 //! Queries: syntax tree to analyzed logical plan.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
@@ -9,12 +8,12 @@ use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
-use datafusion::sql::sqlparser::ast::{self, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast;
 use plan::{PlanError, SqlState};
 
 use super::context::Context;
 use super::errors::plan_error;
-use super::{names, operators, parameters, types};
+use super::{names, operators, parameters, types, walk};
 
 /// DataFusion's options for reading syntax trees.
 fn options() -> ParserOptions {
@@ -35,13 +34,28 @@ impl Context<'_> {
         plan_error(error, self.source)
     }
 
-    /// The syntax tree in the spelling that DataFusion understands.
-    pub fn rewrite<T: VisitMut>(&self, tree: &mut T) -> Result<(), PlanError> {
-        let mut rewriter = Rewriter { context: self };
-        match VisitMut::visit(tree, &mut rewriter) {
-            ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(error) => Err(error),
-        }
+    /// A query in the spelling that DataFusion understands.
+    fn rewrite_query(&self, query: &mut ast::Query) -> Result<(), PlanError> {
+        walk::query(
+            query,
+            &mut walk::Syntax {
+                query: &mut rewrite_windows,
+                select: &mut rewrite_select,
+                expression: &mut |expression| operators::rewrite(expression, self.session),
+            },
+        )
+    }
+
+    /// An expression in the spelling that DataFusion understands.
+    fn rewrite_expression(&self, expression: &mut ast::Expr) -> Result<(), PlanError> {
+        walk::expression(
+            expression,
+            &mut walk::Syntax {
+                query: &mut rewrite_windows,
+                select: &mut rewrite_select,
+                expression: &mut |expression| operators::rewrite(expression, self.session),
+            },
+        )
     }
 
     /// Binds a query without analyzing it: types are not coerced yet, parameters may be untyped.
@@ -50,7 +64,7 @@ impl Context<'_> {
         check_query(&query)?;
         // FOR UPDATE and the like: there is nothing that could be locked out.
         query.locks.clear();
-        self.rewrite(&mut query)?;
+        self.rewrite_query(&mut query)?;
         let mut planner_context = planner_context(declared);
         let statement = ast::Statement::Query(Box::new(query));
         self.binder()
@@ -66,7 +80,7 @@ impl Context<'_> {
         declared: &[Option<DataType>],
     ) -> Result<Expr, PlanError> {
         let mut expression = expression.clone();
-        self.rewrite(&mut expression)?;
+        self.rewrite_expression(&mut expression)?;
         self.binder().sql_to_expr(expression, schema, &mut planner_context(declared)).map_err(|error| self.error(error))
     }
 
@@ -138,46 +152,24 @@ fn check_query(query: &ast::Query) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Rewrites from inside out what PostgreSQL or a streaming dialect spells differently from DataFusion.
-struct Rewriter<'a, 'b> {
-    context: &'a Context<'b>,
+fn rewrite_select(select: &mut ast::Select) -> Result<(), PlanError> {
+    if select.into.is_some() {
+        return Err(PlanError::unsupported("SELECT INTO").with_hint("Use CREATE TABLE AS."));
+    }
+    names::name_items(select);
+    crate::windows::grouping::rewrite(select, &mut [])
 }
 
-impl VisitorMut for Rewriter<'_, '_> {
-    type Break = PlanError;
-
-    fn pre_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<PlanError> {
-        if select.into.is_some() {
-            return ControlFlow::Break(PlanError::unsupported("SELECT INTO").with_hint("Use CREATE TABLE AS."));
-        }
-        names::name_items(select);
-        match crate::windows::grouping::rewrite(select, &mut []) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
-        }
-    }
-
-    /// A select with the ORDER BY that belongs to it.
-    fn pre_visit_query(&mut self, query: &mut ast::Query) -> ControlFlow<PlanError> {
-        let ast::SetExpr::Select(select) = query.body.as_mut() else { return ControlFlow::Continue(()) };
-        let mut none = Vec::new();
-        let order_by = match &mut query.order_by {
-            Some(ast::OrderBy { kind: ast::OrderByKind::Expressions(expressions), .. }) => expressions,
-            _ => &mut none,
-        };
-        names::name_items(select);
-        match crate::windows::grouping::rewrite(select, order_by) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
-        }
-    }
-
-    fn pre_visit_expr(&mut self, expression: &mut ast::Expr) -> ControlFlow<PlanError> {
-        match operators::rewrite(expression, self.context.session) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
-        }
-    }
+/// A select with the ORDER BY that belongs to it.
+fn rewrite_windows(query: &mut ast::Query) -> Result<(), PlanError> {
+    let ast::SetExpr::Select(select) = query.body.as_mut() else { return Ok(()) };
+    let mut none = Vec::new();
+    let order_by = match &mut query.order_by {
+        Some(ast::OrderBy { kind: ast::OrderByKind::Expressions(expressions), .. }) => expressions,
+        _ => &mut none,
+    };
+    names::name_items(select);
+    crate::windows::grouping::rewrite(select, order_by)
 }
 
 /// The columns that a client sees: a plan's output, with the names that PostgreSQL would give. Names of a plan are

@@ -333,19 +333,18 @@ pub(crate) fn with_postgres_types(plan: LogicalPlan) -> datafusion::error::Resul
     if plan.schema().fields().iter().all(|field| postgres_type(field.data_type()).is_none()) {
         return Ok(plan);
     }
-    let expressions: Vec<Expr> = plan
-        .schema()
-        .iter()
-        .map(|(qualifier, field)| {
-            let column = Expr::Column(Column::from((qualifier, field)));
-            match postgres_type(field.data_type()) {
-                Some(target) => {
-                    Expr::Cast(Cast::new(Box::new(column), target)).alias_qualified(qualifier.cloned(), field.name())
+    let expressions: Vec<Expr> =
+        plan.schema()
+            .iter()
+            .map(|(qualifier, field)| {
+                let column = Expr::Column(Column::from((qualifier, field)));
+                match postgres_type(field.data_type()) {
+                    Some(target) => Expr::Cast(Cast::new(Box::new(column), target))
+                        .alias_qualified(qualifier.cloned(), field.name()),
+                    None => column,
                 }
-                None => column,
-            }
-        })
-        .collect();
+            })
+            .collect();
     LogicalPlanBuilder::from(plan).project(expressions)?.build()
 }
 

@@ -2,17 +2,15 @@
 //! that both are the same plan. Over a join there is no one relation to wrap: there the window becomes the functions
 //! tumble_start and tumble_end of its time.
 
-use std::ops::ControlFlow;
-
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident,
-    OrderByExpr, Select, SelectItem, SetExpr, TableFactor, VisitMut, VisitorMut,
+    OrderByExpr, Select, SelectItem, SetExpr, TableFactor,
 };
 use plan::{PlanError, SqlState};
 
 use super::arguments::{Kind, check_text};
 use super::{WINDOW_END, WINDOW_START, query_of, select_of, table_factor};
-use crate::bind::{call, text_ast};
+use crate::bind::{call, text_ast, walk};
 use crate::parse::fold;
 
 /// The window of a GROUP BY.
@@ -38,27 +36,25 @@ pub(crate) fn rewrite(select: &mut Select, order_by: &mut [OrderByExpr]) -> Resu
         let from = std::mem::take(&mut select.from);
         select.from = from
             .into_iter()
-            .map(|from| ast::TableWithJoins { relation: wrap(&window, from.relation), joins: Vec::new() })
-            .collect();
+            .map(|from| Ok(ast::TableWithJoins { relation: wrap(&window, from.relation)?, joins: Vec::new() }))
+            .collect::<Result<_, PlanError>>()?;
         (name(WINDOW_START), name(WINDOW_END))
     } else {
         over_join(select, &window)?
     };
     replace_group_by(&mut select.group_by, &window, &start, &end);
-    let mut bounds = Bounds { window: &window, start, end };
-    let visit = |result: ControlFlow<PlanError>| match result {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    };
+    let bounds = Bounds { window: &window, start, end };
+    let replace = |expression: &mut Ast| walk::expression_parts(expression, &mut |part| bounds.replace(part));
     for item in &mut select.projection {
         if let SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } = item {
-            visit(VisitMut::visit(expression, &mut bounds))?;
+            replace(expression)?;
         }
     }
-    visit(VisitMut::visit(&mut select.having, &mut bounds))?;
-    visit(VisitMut::visit(&mut select.qualify, &mut bounds))?;
+    for expression in [&mut select.having, &mut select.qualify].into_iter().flatten() {
+        replace(expression)?;
+    }
     for item in order_by {
-        visit(VisitMut::visit(&mut item.expr, &mut bounds))?;
+        replace(&mut item.expr)?;
     }
     Ok(())
 }
@@ -114,7 +110,7 @@ fn same(left: &[Ast], right: &[Ast]) -> bool {
 }
 
 /// The relation with its windows: WINDOW(relation, time, intervals) under the relation's name.
-fn wrap(window: &GroupWindow, relation: TableFactor) -> TableFactor {
+fn wrap(window: &GroupWindow, relation: TableFactor) -> Result<TableFactor, PlanError> {
     let (data, alias) = match relation {
         TableFactor::Table { name, alias, args: None, .. } => {
             let parts: Vec<Ident> = name.0.iter().filter_map(|part| part.as_ident().cloned()).collect();
@@ -143,37 +139,28 @@ fn wrap(window: &GroupWindow, relation: TableFactor) -> TableFactor {
     };
     let mut time = window.args[0].clone();
     let qualifier = alias.as_ref().map(|alias| fold(&alias.name));
-    let _ = VisitMut::visit(&mut time, &mut WithoutQualifier { qualifier });
+    // Inside of the window its input does not have the relation's name.
+    let plain = &mut |part: &mut Ast| {
+        if let Ast::CompoundIdentifier(parts) = part
+            && let [first, column] = parts.as_slice()
+            && Some(fold(first)) == qualifier
+        {
+            *part = Ast::Identifier(column.clone());
+        }
+        Ok(())
+    };
+    walk::expression_parts(&mut time, plain)?;
     let args = std::iter::once(data)
         .chain(std::iter::once(time))
         .chain(window.args[1..].iter().cloned())
         .map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)))
         .collect();
     let function = ast::ObjectName(vec![ast::ObjectNamePart::Identifier(Ident::new(window.kind.to_string()))]);
-    table_factor(function, alias, Some(args))
+    Ok(table_factor(function, alias, Some(args)))
 }
 
 fn alias_of(name: Ident) -> ast::TableAlias {
     ast::TableAlias { explicit: true, name, columns: Vec::new(), at: None }
-}
-
-/// Takes the relation's name off columns: inside of the window its input has no such name.
-struct WithoutQualifier {
-    qualifier: Option<String>,
-}
-
-impl VisitorMut for WithoutQualifier {
-    type Break = ();
-
-    fn pre_visit_expr(&mut self, expression: &mut Ast) -> ControlFlow<()> {
-        if let Ast::CompoundIdentifier(parts) = expression
-            && let [qualifier, column] = parts.as_slice()
-            && Some(fold(qualifier)) == self.qualifier
-        {
-            *expression = Ast::Identifier(column.clone());
-        }
-        ControlFlow::Continue(())
-    }
 }
 
 /// Over a join: the bounds as functions, and no rows without a time.
@@ -220,17 +207,15 @@ struct Bounds<'a> {
     end: Ast,
 }
 
-impl VisitorMut for Bounds<'_> {
-    type Break = PlanError;
-
-    fn pre_visit_expr(&mut self, expression: &mut Ast) -> ControlFlow<PlanError> {
-        let Ast::Function(function) = expression else { return ControlFlow::Continue(()) };
+impl Bounds<'_> {
+    fn replace(&self, expression: &mut Ast) -> Result<(), PlanError> {
+        let Ast::Function(function) = expression else { return Ok(()) };
         let [ast::ObjectNamePart::Identifier(ident)] = function.name.0.as_slice() else {
-            return ControlFlow::Continue(());
+            return Ok(());
         };
         let prefix = self.window.kind.to_string().to_lowercase();
         let called = fold(ident);
-        let Some(suffix) = called.strip_prefix(&prefix) else { return ControlFlow::Continue(()) };
+        let Some(suffix) = called.strip_prefix(&prefix) else { return Ok(()) };
         let value = match suffix {
             "" | "_start" => self.start.clone(),
             "_end" => self.end.clone(),
@@ -245,18 +230,18 @@ impl VisitorMut for Bounds<'_> {
                     fractional_seconds_precision: None,
                 })),
             },
-            _ => return ControlFlow::Continue(()),
+            _ => return Ok(()),
         };
         let args = arguments(function).unwrap_or_default();
         if !same(&args, &self.window.args) {
             let called = called.to_uppercase();
-            return ControlFlow::Break(PlanError::new(
+            return Err(PlanError::new(
                 SqlState::GROUPING_ERROR,
                 format!("{called} must have the arguments of the {} in GROUP BY", self.window.kind),
             ));
         }
         // Its parts are not visited: the replacement may be the function itself.
         *expression = Ast::Nested(Box::new(value));
-        ControlFlow::Continue(())
+        Ok(())
     }
 }
