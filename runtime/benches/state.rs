@@ -45,11 +45,11 @@ impl Start {
     fn now() -> Self {
         let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
         let nanos = text.split(' ').next().and_then(|nanos| nanos.parse::<f64>().ok()).unwrap_or(0.0);
-        Start(Instant::now(), nanos / 1e9)
+        Start(runtime::clock::monotonic(), nanos / 1e9)
     }
 
     fn elapsed(self) -> (f64, f64) {
-        (self.0.elapsed().as_secs_f64(), Start::now().1 - self.1)
+        (runtime::clock::elapsed(self.0).as_secs_f64(), Start::now().1 - self.1)
     }
 }
 
@@ -273,10 +273,10 @@ fn relations() {
         let (mut encoding, mut chunk) = (0.0, 0);
         let start = Start::now();
         for (number, from) in (0..rows as usize).step_by(100_000).enumerate() {
-            let begun = Instant::now();
+            let begun = runtime::clock::monotonic();
             let (writes, _, used) = storage.insert(&batch.slice(from, 100_000), chunk).unwrap();
             chunk += used;
-            encoding += begun.elapsed().as_secs_f64();
+            encoding += runtime::clock::elapsed(begun).as_secs_f64();
             store.commit(EpochBatch { epoch: number as u64 + 1, writes, deleted_ranges: vec![] }, Sync::Now).unwrap();
         }
         report(&format!("insert of 100000 an epoch, {layout:?}, {encoding:.2} s encoding"), rows as usize, start);
