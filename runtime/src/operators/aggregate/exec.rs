@@ -341,7 +341,7 @@ impl AggregateOperator {
             }
             new.slots.iter_mut().for_each(|slot| slot.encode(group, &mut state));
             if old.is_none_or(|old| old != state) {
-                self.groups_table.put(partition, key, Bytes::copy_from_slice(&state));
+                self.groups_table.put_slice(partition, key, &state);
             }
         }
     }
@@ -366,7 +366,7 @@ fn update_value_set(table: &StateTable, changes: &ValueChanges, partitions: &[u1
         } else {
             bytes.clear();
             codec::put_signed(&mut bytes, i128::from(new));
-            table.put(partition, key, Bytes::copy_from_slice(&bytes));
+            table.put_slice(partition, key, &bytes);
         }
         if (old > 0) != (new > 0) {
             transitions.entries.push(entry);

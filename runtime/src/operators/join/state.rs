@@ -122,7 +122,7 @@ impl SideState {
             entry.clear();
             entry.extend_from_slice(added.keys.row(row));
             entry.extend_from_slice(added.payloads.row(row));
-            self.table.put(added.partition(row), &entry, Bytes::from_static(&ONE));
+            self.table.put_slice(added.partition(row), &entry, &ONE);
         }
         Ok(())
     }
@@ -150,7 +150,7 @@ impl SideState {
             match before + changes[index] {
                 after if after == before => {}
                 0 => self.table.delete(partition, entry),
-                1 => self.table.put(partition, entry, Bytes::from_static(&ONE)),
+                1 => self.table.put_slice(partition, entry, &ONE),
                 after => self.table.put(partition, entry, after.to_be_bytes().to_vec()),
             }
         }
