@@ -60,9 +60,13 @@ impl Collector {
         self.inner.lock().lines = Some(lines);
     }
 
-    /// A dataflow is about to be created.
+    /// A dataflow is about to be created, perhaps in the place of one that failed.
     pub(super) fn add(&self, description: Arc<DataflowDescription>) {
-        self.inner.lock().dataflows.insert(description.output.id, description);
+        let mut inner = self.inner.lock();
+        let tables = tables_of(&description);
+        inner.failed_tables.retain(|failed| !tables.contains(failed));
+        inner.failed.remove(&description.output.id);
+        inner.dataflows.insert(description.output.id, description);
     }
 
     /// A dataflow is about to end.

@@ -71,13 +71,18 @@ impl Lines {
         self.workers
     }
 
-    /// Tells all workers the same.
+    /// Tells all workers the same, and wakes them.
     pub(super) fn broadcast(&self, command: &Command) -> Result<()> {
         let lines = self.lines.lock();
         lines.iter().try_for_each(|line| line.send(command.clone()))?;
         // A worker sleeps when it has nothing to do; woken after sending, it cannot miss the command.
         lines.iter().for_each(|line| line.thread.unpark());
         Ok(())
+    }
+
+    /// Tells all workers the same, to be seen when they are awake the next time.
+    pub(super) fn leave_word(&self, command: &Command) -> Result<()> {
+        self.lines.lock().iter().try_for_each(|line| line.send(command.clone()))
     }
 
     /// Tells one worker something of its own. It is not woken: the epoch's seal follows and wakes it.

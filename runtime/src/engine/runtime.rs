@@ -150,9 +150,9 @@ impl Runtime {
         self.lines.broadcast(&Command::Seal(epoch))
     }
 
-    /// The writes of the epoch are in the store.
+    /// The writes of the epoch are in the store. Workers let go of them when they are awake the next time.
     pub fn committed(&self, epoch: Epoch) -> Result<()> {
-        self.lines.broadcast(&Command::Committed(epoch))
+        self.lines.leave_word(&Command::Committed(epoch))
     }
 
     /// Stops the worker threads and waits for them. Epochs that were not reported are lost.

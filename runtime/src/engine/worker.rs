@@ -5,7 +5,7 @@
 //! are kept in the order of their creation, in which every reader comes after what it reads.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +34,8 @@ pub(super) struct WorkerLoop<'a> {
     epoch: Rc<Cell<Epoch>>,
     /// In the order of creation.
     dataflows: Vec<Running>,
+    /// For each relation, the positions of the dataflows that import it.
+    readers: HashMap<RelationId, Vec<usize>>,
     /// The newest sealed epoch.
     sealed: Epoch,
     /// Sealed epochs that were not reported.
@@ -59,6 +61,7 @@ impl<'a> WorkerLoop<'a> {
             collector,
             epoch: Rc::default(),
             dataflows: Vec::new(),
+            readers: HashMap::new(),
             sealed: 0,
             outstanding: VecDeque::new(),
             changes: BTreeMap::new(),
@@ -104,7 +107,7 @@ impl<'a> WorkerLoop<'a> {
                     }
                 }
             }
-            Command::Input(epoch, relation, change) => offer(&mut self.dataflows, epoch, relation, &change),
+            Command::Input(epoch, relation, change) => self.offer(epoch, relation, &change),
             Command::Fill(epoch, dataflow, relation, rows) => self.fill(epoch, dataflow, relation, &rows),
             Command::Seal(epoch) => {
                 self.sealed = epoch;
@@ -133,6 +136,17 @@ impl<'a> WorkerLoop<'a> {
         };
         let running = build(self.worker, description, &surroundings, is_produced);
         self.dataflows.push(running);
+        self.find_readers();
+    }
+
+    /// Notes anew who reads what, after dataflows have come or gone.
+    fn find_readers(&mut self) {
+        self.readers.clear();
+        for (position, running) in self.dataflows.iter().enumerate() {
+            for import in &running.imports {
+                self.readers.entry(import.relation()).or_default().push(position);
+            }
+        }
     }
 
     fn end(&mut self, dataflow: DataflowId) {
@@ -156,22 +170,38 @@ impl<'a> WorkerLoop<'a> {
         }
     }
 
+    /// Hands a change of a relation to the dataflows that import it.
+    fn offer(&mut self, epoch: Epoch, relation: RelationId, change: &Change) {
+        for position in self.readers.get(&relation).into_iter().flatten() {
+            let running = &mut self.dataflows[*position];
+            if running.control.failed(epoch) {
+                continue;
+            }
+            running.control.enter(epoch);
+            for import in running.imports.iter_mut().filter(|import| import.relation() == relation) {
+                if let Err(error) = import.offer(epoch, change) {
+                    running.control.fail(epoch, &error.to_string());
+                }
+            }
+        }
+    }
+
     /// Collects what dataflows gave out, and hands it to their readers.
     fn pass_on_changes(&mut self) {
-        for index in 0..self.dataflows.len() {
-            let (producers, readers) = self.dataflows.split_at_mut(index + 1);
-            let Some(producer) = producers.last() else { continue };
-            let reached = producer.probe.with_frontier(|frontier| frontier.first().copied());
-            for (relation, queue) in &producer.outputs {
+        for producer in 0..self.dataflows.len() {
+            // A dataflow that has ended gives nothing more: its readers go on with the seals.
+            let reached = self.dataflows[producer].probe.with_frontier(|frontier| frontier.first().copied());
+            let reached = reached.unwrap_or(self.sealed + 1);
+            for output in 0..self.dataflows[producer].outputs.len() {
+                let (relation, queue) = self.dataflows[producer].outputs[output].clone();
                 while let Some((epoch, delta)) = { queue.borrow_mut().pop_front() } {
                     let change = Change { delta, rowids: None };
-                    offer(readers, epoch, *relation, &change);
-                    self.changes.entry(epoch).or_default().push((*relation, change.delta));
+                    self.offer(epoch, relation, &change);
+                    self.changes.entry(epoch).or_default().push((relation, change.delta));
                 }
-                // A dataflow that has ended gives nothing more: its readers go on with the seals.
-                let reached = reached.unwrap_or(self.sealed + 1);
-                for reader in readers.iter_mut() {
-                    for import in reader.imports.iter_mut().filter(|i| i.produced && i.relation() == *relation) {
+                for reader in self.readers.get(&relation).into_iter().flatten() {
+                    let imports = self.dataflows[*reader].imports.iter_mut();
+                    for import in imports.filter(|import| import.produced && import.relation() == relation) {
                         import.advance(reached);
                     }
                 }
@@ -209,6 +239,7 @@ impl<'a> WorkerLoop<'a> {
         }
         let (over, running): (Vec<_>, Vec<_>) = self.dataflows.drain(..).partition(is_over);
         self.dataflows = running;
+        self.find_readers();
         for ended in over {
             for tables in tables_of(&ended.description).into_iter().filter(|tables| !tables.is_empty()) {
                 self.state.forget_tables(tables.start..=tables.end - 1);
@@ -220,21 +251,6 @@ impl<'a> WorkerLoop<'a> {
                     import.produced = false;
                     import.advance(self.sealed + 1);
                 }
-            }
-        }
-    }
-}
-
-/// Hands a change of a relation to the dataflows that import it.
-fn offer(dataflows: &mut [Running], epoch: Epoch, relation: RelationId, change: &Change) {
-    for running in dataflows {
-        if running.control.failed(epoch) {
-            continue;
-        }
-        for import in running.imports.iter_mut().filter(|import| import.relation() == relation) {
-            running.control.enter(epoch);
-            if let Err(error) = import.offer(epoch, change) {
-                running.control.fail(epoch, &error.to_string());
             }
         }
     }
