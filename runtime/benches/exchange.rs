@@ -16,8 +16,8 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{LogicalPlan, TableScan};
 use datafusion::prelude::SessionContext;
 use plan::{
-    Dataflow, LowerContext, Lowered, NodeId, PlanError, Properties, Relation, RelationId, RelationKind,
-    RelationSource, Spec,
+    Dataflow, LowerContext, Lowered, NodeId, PlanError, Properties, Relation, RelationId, RelationKind, RelationSource,
+    Spec,
 };
 use runtime::clock::{elapsed, monotonic};
 use runtime::operators::{OperatorDef, definitions, errors_schema};
@@ -105,8 +105,7 @@ impl Engine {
             let schema = dataflow.node(dataflow.output()).schema.clone();
             let first = 200 + view * 20;
             let output = relation(first, "v", RelationKind::MaterializedView, schema, dataflow.output_layout());
-            let errors =
-                relation(first + 2, "v$errors", RelationKind::Errors, errors_schema(), plan::Layout::Multiset);
+            let errors = relation(first + 2, "v$errors", RelationKind::Errors, errors_schema(), plan::Layout::Multiset);
             let first_state_table = first + 4;
             let plan = Arc::new(dataflow);
             runtime.create(DataflowDescription { output, errors, plan, first_state_table, fresh: true }).unwrap();

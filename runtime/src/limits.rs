@@ -70,6 +70,27 @@ pub const EVICTION_TARGET_PERCENT: usize = 90;
 /// Rows that a relation's scan returns at once unless asked otherwise: DataFusion's batch size.
 pub const SCAN_ROWS: usize = 8192;
 
+/// A change with fewer rows than this for each worker goes to one worker as a whole: splitting it and waking the others
+/// would cost more (some ten microseconds) than they give.
+pub const SPLIT_ROWS_MIN: usize = 1024;
+
+/// Commands that wait for a worker at most: far more than the few epochs in flight bring, so that a sender waits only
+/// when a worker stands still.
+pub const WORKER_COMMANDS_MAX: usize = 1 << 16;
+
+/// Results of epochs that wait for the coordinator at most. It has fewer in flight, so workers never wait for it.
+pub const EPOCH_RESULTS_MAX: usize = 1 << 10;
+
+/// Microseconds that an idle worker polls before it sleeps: about what waking up costs.
+pub const WORKER_IDLE_SPIN_MICROS: u64 = 10;
+
+/// Rows of a recomputed query's input that are decoded at once: DataFusion's batch size.
+pub const RECOMPUTE_BATCH_ROWS: usize = 8192;
+
+/// Bytes of an input of a recomputed query that stay decoded between runs: an input that did not change is then not read
+/// from state again. Larger ones are read at each run.
+pub const RECOMPUTE_DECODED_BYTES_MAX: usize = 64 << 20;
+
 const _: () = assert!(CHUNK_COLUMNAR_ROWS_MIN < CHUNK_ROWS_MAX);
 const _: () = assert!(INGEST_FILE_BYTES_MIN < INGEST_FILE_BYTES_MAX);
 const _: () = assert!(SCAN_BLOCK_ENTRIES_MIN <= SCAN_BLOCK_ENTRIES_MAX);

@@ -122,9 +122,9 @@ impl Inner {
             }
         }
         for (dataflow, _) in &failures {
+            // What the failed dataflow still does is thrown away here in any case.
             if let Some(lines) = &self.lines {
-                // A worker that has stopped throws everything away already.
-                let _ = lines.broadcast(&Command::Abandon(*dataflow, epoch));
+                lines.hint(&Command::Abandon(*dataflow, epoch));
             }
         }
         if !self.failed_tables.is_empty() {

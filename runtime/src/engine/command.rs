@@ -51,7 +51,7 @@ impl Line {
 
 /// The ways to all workers of this process. A lock around them gives all workers one order of commands.
 ///
-/// Channels are not bounded here: the coordinator bounds the epochs in flight and the bytes of each.
+/// The channels are wide: what bounds them is the coordinator, by the epochs in flight and the bytes of each.
 #[derive(Debug)]
 pub(super) struct Lines {
     lines: Mutex<Vec<Line>>,
@@ -78,6 +78,15 @@ impl Lines {
         // A worker sleeps when it has nothing to do; woken after sending, it cannot miss the command.
         lines.iter().for_each(|line| line.thread.unpark());
         Ok(())
+    }
+
+    /// Tells all workers what they may miss: for workers themselves, which must not wait for one another.
+    pub(super) fn hint(&self, command: &Command) {
+        for line in self.lines.lock().iter() {
+            // Full or gone: then they miss it.
+            let _ = line.sender.try_send(command.clone());
+            line.thread.unpark();
+        }
     }
 
     /// Tells all workers the same, to be seen when they are awake the next time.

@@ -21,12 +21,7 @@ pub(super) struct Control {
 impl Control {
     /// A dataflow that has not failed.
     pub(super) fn new(epoch: Rc<Cell<Epoch>>) -> Self {
-        Control {
-            epoch,
-            first_epoch: Cell::new(None),
-            failed_at: Cell::new(Epoch::MAX),
-            reason: RefCell::new(None),
-        }
+        Control { epoch, first_epoch: Cell::new(None), failed_at: Cell::new(Epoch::MAX), reason: RefCell::new(None) }
     }
 
     /// The cell under whose epoch state is written.

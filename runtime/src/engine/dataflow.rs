@@ -222,7 +222,12 @@ impl<'scope> Graph<'_, 'scope> {
         self.surroundings.state.table(table, self.description.fresh, self.surroundings.control.epoch_cell())
     }
 
-    fn route(&self, name: &str, distribution: &Distribution, schema: &datafusion::arrow::datatypes::SchemaRef) -> Route {
+    fn route(
+        &self,
+        name: &str,
+        distribution: &Distribution,
+        schema: &datafusion::arrow::datatypes::SchemaRef,
+    ) -> Route {
         let route = Route::new(distribution, schema, self.workers, &self.surroundings.control);
         self.or_fail(name, route).unwrap_or_else(|| Route::everything_to_one(self.workers, &self.surroundings.control))
     }

@@ -85,15 +85,8 @@ pub(super) fn place<'scope>(
     let control = control.clone();
     builder.build(move |capabilities| {
         let initial = <[Capability<Epoch>; 2]>::try_from(capabilities).ok().filter(|_| closes_first_epoch);
-        let mut adapter = Adapter {
-            name,
-            operator,
-            control,
-            pending: BTreeMap::new(),
-            initial,
-            tap,
-            emitted: Output::default(),
-        };
+        let mut adapter =
+            Adapter { name, operator, control, pending: BTreeMap::new(), initial, tap, emitted: Output::default() };
         move |frontiers: &[MutableAntichain<Epoch>]| {
             for (port, handle) in handles.iter_mut().enumerate() {
                 handle.for_each(|capability, container| adapter.stash(port, &capability, container));

@@ -3,8 +3,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use crossbeam_channel::{Receiver, unbounded};
+use crossbeam_channel::{Receiver, bounded};
 use parking_lot::Mutex;
 use plan::{NodeKind, RelationId};
 use timely::communication::WorkerGuards;
@@ -14,17 +15,14 @@ use super::collect::Collector;
 use super::command::{Command, Lines};
 use super::dataflow::Definitions;
 use super::operator::panic_message;
-use super::worker::{IDLE_SPIN, WorkerLoop};
+use super::worker::WorkerLoop;
 use super::{Change, DataflowDescription, DataflowId, EpochResult, FillPosition, RuntimeConfig};
 use crate::Epoch;
 use crate::delta::Delta;
 use crate::error::{Error, Result};
+use crate::limits::{EPOCH_RESULTS_MAX, SPLIT_ROWS_MIN, WORKER_COMMANDS_MAX, WORKER_IDLE_SPIN_MICROS};
 use crate::operators::OperatorDef;
 use crate::state::{Store, WorkerState};
-
-/// A change with fewer rows than this for each worker goes to one worker as a whole: splitting and waking would cost
-/// more than they give.
-const SPLIT_ROWS_MIN: usize = 1024;
 
 /// The handle on the worker threads. All calls return at once; results come through the receiver that
 /// [`Runtime::start`] returns. Calls from several threads take effect in one order on all workers.
@@ -53,16 +51,17 @@ impl Runtime {
         definitions: Vec<Arc<dyn OperatorDef>>,
     ) -> Result<(Runtime, Receiver<EpochResult>)> {
         let workers = config.workers.max(1);
-        let (results_sender, results) = unbounded();
+        let (results_sender, results) = bounded(EPOCH_RESULTS_MAX);
         let collector = Arc::new(Collector::new(workers, results_sender));
         let definitions: Arc<Definitions> =
             Arc::new(definitions.into_iter().map(|definition| (definition.name(), definition)).collect());
-        let (senders, receivers): (Vec<_>, Vec<_>) = (0..workers).map(|_| unbounded::<Command>()).unzip();
+        let (senders, receivers): (Vec<_>, Vec<_>) =
+            (0..workers).map(|_| bounded::<Command>(WORKER_COMMANDS_MAX)).unzip();
         let receivers: Mutex<Vec<Option<Receiver<Command>>>> = Mutex::new(receivers.into_iter().map(Some).collect());
-        let (threads_sender, threads) = unbounded();
+        let (threads_sender, threads) = bounded(workers);
 
         let mut timely_config = timely::Config::process(workers);
-        timely_config.worker = timely_config.worker.idle_spin(IDLE_SPIN);
+        timely_config.worker = timely_config.worker.idle_spin(Duration::from_micros(WORKER_IDLE_SPIN_MICROS));
         let shared = (collector.clone(), definitions.clone());
         let guards = timely::execute(timely_config, move |worker: &mut Worker| {
             let index = worker.index();
@@ -85,8 +84,13 @@ impl Runtime {
         let lines = senders.into_iter().zip(threads).map(|(sender, (_, thread))| (sender, thread)).collect();
         let lines = Arc::new(Lines::new(lines));
         collector.connect(lines.clone());
-        let runtime =
-            Runtime { lines, collector, definitions, next_worker: AtomicUsize::new(0), guards: Mutex::new(Some(guards)) };
+        let runtime = Runtime {
+            lines,
+            collector,
+            definitions,
+            next_worker: AtomicUsize::new(0),
+            guards: Mutex::new(Some(guards)),
+        };
         Ok((runtime, results))
     }
 

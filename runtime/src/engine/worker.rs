@@ -8,7 +8,6 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crossbeam_channel::{Receiver, TryRecvError};
 use plan::RelationId;
@@ -151,7 +150,8 @@ impl<'a> WorkerLoop<'a> {
 
     fn end(&mut self, dataflow: DataflowId) {
         let sealed = self.sealed;
-        for running in self.dataflows.iter_mut().filter(|running| running.id() == dataflow && running.ending.is_none()) {
+        for running in self.dataflows.iter_mut().filter(|running| running.id() == dataflow && running.ending.is_none())
+        {
             running.end(sealed);
         }
     }
@@ -255,6 +255,3 @@ impl<'a> WorkerLoop<'a> {
         }
     }
 }
-
-/// How long an idle worker polls before it sleeps: waking up costs about as much.
-pub(super) const IDLE_SPIN: Duration = Duration::from_micros(10);

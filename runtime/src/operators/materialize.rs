@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use datafusion::arrow::array::{UInt32Array};
+use datafusion::arrow::array::UInt32Array;
 use datafusion::arrow::record_batch::RecordBatch;
 use hashbrown::HashMap;
 use plan::{Layout, Relation};

@@ -8,9 +8,7 @@ use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::logical_expr::LogicalPlan;
-use plan::{
-    Dataflow, Distribution, Lower, LowerContext, Lowered, PlanError, Properties, Relation, Spec, StateBound,
-};
+use plan::{Dataflow, Distribution, Lower, LowerContext, Lowered, PlanError, Properties, Relation, Spec, StateBound};
 
 use super::harness::Source;
 use crate::Epoch;

@@ -29,15 +29,10 @@ use crate::delta::key::partition_of;
 use crate::delta::rows::RowCodec;
 use crate::error::{Error, Result};
 use crate::expressions::message_of;
+use crate::limits::{RECOMPUTE_BATCH_ROWS, RECOMPUTE_DECODED_BYTES_MAX};
 use crate::operators::{BuildContext, Operator, Output, errors_schema};
 use crate::state::StateTable;
 use crate::state::relation::{decode_count, encode_count};
-
-/// An input is handed to the query in batches of so many rows.
-const BATCH_ROWS: usize = 8192;
-
-/// Rows of an input are kept decoded between runs up to so many bytes.
-const DECODED_BYTES_MAX: usize = 64 << 20;
 
 /// A query that is run again.
 pub(super) struct Recompute {
@@ -257,7 +252,7 @@ impl StoredInput {
             .flat_map(|(row, count)| std::iter::repeat_n(row.as_ref(), usize::try_from(*count).unwrap_or(0)))
             .collect();
         let batches: Result<Vec<RecordBatch>> =
-            copies.chunks(BATCH_ROWS).map(|rows| self.rows.codec.decode(rows.iter().copied())).collect();
+            copies.chunks(RECOMPUTE_BATCH_ROWS).map(|rows| self.rows.codec.decode(rows.iter().copied())).collect();
         *self.shown.batches.lock() = batches?;
         self.is_shown = true;
         Ok(())
@@ -265,7 +260,7 @@ impl StoredInput {
 
     fn hide_if_large(&mut self) {
         let mut batches = self.shown.batches.lock();
-        if batches.iter().map(RecordBatch::get_array_memory_size).sum::<usize>() > DECODED_BYTES_MAX {
+        if batches.iter().map(RecordBatch::get_array_memory_size).sum::<usize>() > RECOMPUTE_DECODED_BYTES_MAX {
             batches.clear();
             self.is_shown = false;
         }

@@ -124,7 +124,8 @@ fn joins_see_both_sides_change() {
 
 #[test]
 fn subqueries_are_run_again_as_a_whole() {
-    let epochs = [("+1 | 1 | a\n+1 | 2 | b\n+1 | 3 | c", "+1 | 2 | 1"), ("+1 | 30 | z", "+1 | 3 | 5"), ("", "-1 | 2 | 1")];
+    let epochs =
+        [("+1 | 1 | a\n+1 | 2 | b\n+1 | 3 | c", "+1 | 2 | 1"), ("+1 | 30 | z", "+1 | 3 | 5"), ("", "-1 | 2 | 1")];
     let rows = rows_of("SELECT k FROM t WHERE k > (SELECT avg(k) FROM t)", &epochs);
     assert_eq!(rows, ["3", "30", "30"]);
     let rows = rows_of("SELECT k FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.k = t.k)", &epochs);
