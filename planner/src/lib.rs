@@ -24,6 +24,7 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use plan::{Lower, PlanError};
 
+pub use bind::interval::parse_interval;
 pub use bind::literal::canonical_jsonb;
 pub use bind::query::{output_schema, shown_schema};
 pub use catalog::{Catalog, SessionInfo};

@@ -25,16 +25,6 @@ where
     })
 }
 
-/// Runs a closure that blocks (reading the store, planning something long) away from the async threads.
-#[allow(clippy::disallowed_methods)]
-pub fn spawn_blocking<F, T>(closure: F) -> JoinHandle<T>
-where
-    F: FnOnce() -> T + Send + 'static,
-    T: Send + 'static,
-{
-    tokio::task::spawn_blocking(closure)
-}
-
 /// Starts a thread that lives as long as the server.
 pub fn spawn_thread<F, T>(name: &str, closure: F) -> std::io::Result<std::thread::JoinHandle<T>>
 where

@@ -14,7 +14,8 @@ use plan::{PlanError, SqlState};
 
 use super::coerce::{assign, assign_expression};
 use super::context::Context;
-use super::literal::{parse_interval, parse_text};
+use super::interval::parse_interval;
+use super::literal::parse_text;
 use super::{column_position, returning, types, writable_table};
 use crate::Bound;
 use crate::catalog::TableInfo;

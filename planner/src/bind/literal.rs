@@ -5,13 +5,11 @@ use std::sync::Arc;
 use chrono::{NaiveDate, NaiveDateTime, NaiveTime, Offset, TimeZone};
 use datafusion::arrow::array::{Array, ListArray, new_empty_array};
 use datafusion::arrow::buffer::OffsetBuffer;
-use datafusion::arrow::compute::kernels::cast_utils::{
-    IntervalParseConfig, IntervalUnit as ParseUnit, parse_interval_month_day_nano_config,
-};
-use datafusion::arrow::datatypes::{DataType, Field, IntervalMonthDayNano, IntervalUnit, TimeUnit, i256};
+use datafusion::arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit, i256};
 use datafusion::common::ScalarValue;
 use plan::{PlanError, SqlState};
 
+use super::interval::parse_interval;
 use super::types::{PG_TYPE, type_name};
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
@@ -546,64 +544,6 @@ pub(crate) fn round_micros(micros: i64, field: &Field) -> i64 {
         }
         _ => micros,
     }
-}
-
-/// An interval: PostgreSQL's and ISO 8601's spellings as far as Arrow reads them, and hours:minutes:seconds.
-pub(crate) fn parse_interval(text: &str) -> Result<IntervalMonthDayNano, PlanError> {
-    let invalid = || {
-        PlanError::new(SqlState::INVALID_DATETIME_FORMAT, format!("invalid input syntax for type interval: \"{text}\""))
-    };
-    let trimmed = text.trim().trim_start_matches('@').trim();
-    let (trimmed, ago) = match trimmed.strip_suffix("ago") {
-        Some(before) => (before.trim_end(), true),
-        None => (trimmed, false),
-    };
-    if trimmed.is_empty() {
-        return Err(invalid());
-    }
-    let value = if trimmed.starts_with(['P', 'p']) {
-        parse_iso_interval(&trimmed[1..]).ok_or_else(invalid)?
-    } else {
-        let config = IntervalParseConfig::new(ParseUnit::Second);
-        parse_interval_month_day_nano_config(trimmed, config).map_err(|_| invalid())?
-    };
-    if ago {
-        return Ok(IntervalMonthDayNano::new(-value.months, -value.days, -value.nanoseconds));
-    }
-    Ok(value)
-}
-
-/// The rest of an ISO 8601 duration after its P: 1Y2M3DT4H5M6S.
-fn parse_iso_interval(text: &str) -> Option<IntervalMonthDayNano> {
-    let (mut months, mut days, mut nanos) = (0_f64, 0_f64, 0_f64);
-    let mut in_time = false;
-    let mut number = String::new();
-    for c in text.chars() {
-        if c.is_ascii_digit() || matches!(c, '.' | '-' | '+') {
-            number.push(c);
-            continue;
-        }
-        if matches!(c, 'T' | 't') && number.is_empty() {
-            in_time = true;
-            continue;
-        }
-        let value: f64 = number.parse().ok()?;
-        number.clear();
-        match (c.to_ascii_uppercase(), in_time) {
-            ('Y', false) => months += value * 12.0,
-            ('M', false) => months += value,
-            ('W', false) => days += value * 7.0,
-            ('D', false) => days += value,
-            ('H', true) => nanos += value * 3.6e12,
-            ('M', true) => nanos += value * 6e10,
-            ('S', true) => nanos += value * 1e9,
-            _ => return None,
-        }
-    }
-    if !number.is_empty() {
-        return None;
-    }
-    Some(IntervalMonthDayNano::new(months as i32, days as i32, nanos as i64))
 }
 
 /// An array literal: {1,2,NULL,"a b"}.

@@ -15,6 +15,7 @@ mod ddl;
 pub mod errors;
 mod insert;
 pub mod keys;
+pub mod interval;
 pub mod literal;
 mod names;
 mod operators;

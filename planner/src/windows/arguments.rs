@@ -13,7 +13,7 @@ use datafusion::sql::sqlparser::ast::{self, Expr as Ast, FunctionArg, FunctionAr
 use plan::{PlanError, SqlState};
 
 use crate::bind::errors::external;
-use crate::bind::literal::parse_interval;
+use crate::bind::interval::parse_interval;
 use crate::bind::types::data_type_name;
 use crate::parse::fold;
 

@@ -16,12 +16,14 @@ use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, DataFusionError};
 use datafusion::datasource::DefaultTableSource;
-use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder, TaskContext};
+use datafusion::execution::{
+    FunctionRegistry, SendableRecordBatchStream, SessionState, SessionStateBuilder, TaskContext,
+};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
-use datafusion::physical_plan::execute_stream;
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::stream::{RecordBatchReceiverStream, RecordBatchStreamAdapter};
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt};
 use parking_lot::Mutex;
 use plan::{RelationId, RelationKind, RelationSource, SqlState};
 use planner::{Planner, SessionInfo};
@@ -145,7 +147,11 @@ impl Reader {
         let state = self.state(session);
         let physical = state.query_planner().create_physical_plan(&plan, state.as_ref()).await?;
         let schema = physical.schema();
-        let rows = execute_stream(physical, task_context(&state))?;
+        let apart = multiplies(physical.as_ref());
+        let mut rows = execute_stream(physical, task_context(&state))?;
+        if apart {
+            rows = run_apart(rows);
+        }
         Ok(QueryRows { schema: planner::shown_schema(&schema), rows, warnings })
     }
 
@@ -162,6 +168,34 @@ impl Reader {
 }
 
 /// What a running plan needs of the session. Plans hold their functions themselves, so the tables stay empty.
+/// Whether a plan can make many more rows than it reads: then it may be busy for long without a pause.
+fn multiplies(plan: &dyn ExecutionPlan) -> bool {
+    let children = plan.children();
+    children.len() > 1 || children.iter().any(|child| multiplies(child.as_ref()))
+}
+
+/// Batches that may wait for the client.
+const BATCHES_AHEAD: usize = 2;
+
+/// Takes rows on a thread of their own, so that a query that is busy for long holds up no other session and can be
+/// cancelled by leaving it.
+fn run_apart(mut rows: SendableRecordBatchStream) -> SendableRecordBatchStream {
+    let mut receiver = RecordBatchReceiverStream::builder(rows.schema(), BATCHES_AHEAD);
+    let sender = receiver.tx();
+    let runtime = tokio::runtime::Handle::current();
+    receiver.spawn_blocking(move || {
+        runtime.block_on(async {
+            while let Some(batch) = rows.next().await {
+                if sender.send(batch).await.is_err() {
+                    break;
+                }
+            }
+        });
+        Ok(())
+    });
+    receiver.build()
+}
+
 fn task_context(state: &SessionState) -> Arc<TaskContext> {
     Arc::new(TaskContext::new(
         None,

@@ -9,7 +9,7 @@ use datafusion::arrow::array::{
     Int16Builder, Int32Builder, Int64Builder, IntervalMonthDayNanoBuilder, ListArray, NullBufferBuilder,
     OffsetBufferBuilder, StringBuilder, Time64MicrosecondBuilder, TimestampMicrosecondBuilder,
 };
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, IntervalMonthDayNano, IntervalUnit, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit, TimeUnit};
 use plan::SqlState;
 
 use super::timezone::TimeZone;
@@ -18,7 +18,6 @@ use crate::pgwire::types::{self, oid};
 
 mod array;
 pub mod datetime;
-mod interval;
 pub mod number;
 
 /// Limit of a text type.
@@ -156,8 +155,8 @@ impl ColumnInput {
             }
             Values::Binary(builder) => append_bytea(builder, text)?,
             Values::Interval(builder) => {
-                let (months, days, nanos) = interval::parse(text)?;
-                builder.append_value(IntervalMonthDayNano::new(months, days, nanos));
+                let text = std::str::from_utf8(text).map_err(|error| invalid_encoding(text, error))?;
+                builder.append_value(planner::parse_interval(text)?);
             }
             Values::List(items, offsets, nulls) => {
                 offsets.push_length(array::append(items, text)?);

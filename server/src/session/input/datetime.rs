@@ -50,7 +50,8 @@ pub fn parse_date(text: &[u8]) -> Result<i32> {
 
 /// A timestamp as microseconds since 1970; a zone in the text is ignored, as in Postgres.
 pub fn parse_timestamp(text: &[u8]) -> Result<i64> {
-    if let Some((days, micros)) = iso_timestamp(text) {
+    // A zone at the end is ignored, so a Z may be left out before.
+    if let Some((days, micros)) = iso_timestamp(text.strip_suffix(b"Z").unwrap_or(text)) {
         return Ok(days * DAY + micros);
     }
     match read(text).map_err(|problem| error(problem, text, "timestamp"))? {
@@ -61,8 +62,12 @@ pub fn parse_timestamp(text: &[u8]) -> Result<i64> {
 
 /// A timestamptz as microseconds since 1970 in UTC; without a zone in the text it is in the session's.
 pub fn parse_timestamptz(text: &[u8], session: TimeZone) -> Result<i64> {
-    let (days, micros, zone) = match iso_timestamp(text) {
-        Some((days, micros)) => (days, micros, None),
+    let (plain, zulu) = match text.strip_suffix(b"Z") {
+        Some(plain) => (plain, Some(TimeZone::UTC)),
+        None => (text, None),
+    };
+    let (days, micros, zone) = match iso_timestamp(plain) {
+        Some((days, micros)) => (days, micros, zulu),
         None => match read(text).map_err(|problem| error(problem, text, "timestamp with time zone"))? {
             Point::Infinity(after) => return Ok(if after { i64::MAX } else { i64::MIN }),
             Point::At { days, micros, zone } => (days, micros, zone),

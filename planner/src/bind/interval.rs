@@ -1,9 +1,7 @@
 //! Intervals from text: `1 day 02:00:00`, `2 hours 5 min ago`, `1-2 3 4:05:06`, `P1DT2H`.
 
-use plan::SqlState;
-
-use super::invalid;
-use crate::error::{Result, ServerError};
+use datafusion::arrow::datatypes::IntervalMonthDayNano;
+use plan::{PlanError, SqlState};
 
 /// Nanoseconds of a second.
 const SECOND: f64 = 1e9;
@@ -21,17 +19,19 @@ struct Parts {
     nanos: f64,
 }
 
-/// Months, days and nanoseconds.
-pub fn parse(text: &[u8]) -> Result<(i32, i32, i64)> {
-    let error = || ServerError { sqlstate: SqlState::INVALID_DATETIME_FORMAT, ..invalid("interval", text) };
-    let lower = std::str::from_utf8(text).map_err(|_| error())?.trim().to_ascii_lowercase();
+/// The interval that a text stands for.
+pub fn parse_interval(text: &str) -> Result<IntervalMonthDayNano, PlanError> {
+    let error = || {
+        PlanError::new(SqlState::INVALID_DATETIME_FORMAT, format!("invalid input syntax for type interval: \"{text}\""))
+    };
+    let lower = text.trim().to_ascii_lowercase();
     let parts = if let Some(rest) = lower.strip_prefix('p') {
         iso(rest).ok_or_else(error)?
     } else {
         words(&lower).ok_or_else(error)?
     };
     parts.whole().ok_or_else(|| {
-        ServerError::new(SqlState::DATETIME_FIELD_OVERFLOW, format!("interval field value out of range: \"{lower}\""))
+        PlanError::new(SqlState::DATETIME_FIELD_OVERFLOW, format!("interval field value out of range: \"{lower}\""))
     })
 }
 
@@ -68,11 +68,11 @@ impl Parts {
     }
 
     /// Whole months, days and nanoseconds (to the microsecond), if they fit.
-    fn whole(&self) -> Option<(i32, i32, i64)> {
+    fn whole(&self) -> Option<IntervalMonthDayNano> {
         let fits = |value: f64| (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&value).then_some(value as i32);
         let micros = (self.nanos / 1e3).round();
         let nanos = (micros.abs() < 9.2e15).then_some(micros as i64 * 1000)?;
-        Some((fits(self.months)?, fits(self.days)?, nanos))
+        Some(IntervalMonthDayNano::new(fits(self.months)?, fits(self.days)?, nanos))
     }
 }
 
@@ -186,10 +186,11 @@ mod tests {
             ("1.5 months", (1, 15, 0)),
             ("5min", (0, 0, HOUR / 12)),
         ] {
-            assert_eq!(parse(text.as_bytes()).unwrap(), value, "{text}");
+            let (months, days, nanos) = value;
+            assert_eq!(parse_interval(text).unwrap(), IntervalMonthDayNano::new(months, days, nanos), "{text}");
         }
-        assert!(parse(b"soon").is_err());
-        assert!(parse(b"").is_err());
-        assert!(parse(b"99999999999 years").is_err());
+        assert!(parse_interval("soon").is_err());
+        assert!(parse_interval("").is_err());
+        assert!(parse_interval("99999999999 years").is_err());
     }
 }
