@@ -251,7 +251,7 @@ fn run_on(server: &mut Server, views_first: bool, expected: &Expected) -> Result
 
 /// Kills the server within a COPY, three times; what was not acknowledged must be gone.
 fn kill_within_the_load(server: &mut Server) -> Result<()> {
-    for pause in [30, 120, 250] {
+    for pause in [50, 300, 900] {
         let port = server.port();
         let load = std::thread::spawn(move || copy_with_psql(port, "flights"));
         std::thread::sleep(Duration::from_millis(pause));
