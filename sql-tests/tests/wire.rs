@@ -83,8 +83,8 @@ fn errors_have_position_and_hint() {
     assert_eq!(error.field('P'), "14");
     assert!(error.field('H').contains("surname"), "{error}");
     assert_eq!(error.field('V'), "ERROR");
-    let error = client.error("SELECT 'ä', FROM").expect("an error");
-    assert_eq!((error.sqlstate(), error.field('P')), ("42601", "13"), "positions count characters: {error}");
+    let error = client.error("SELECT 'ä', nope").expect("an error");
+    assert_eq!((error.sqlstate(), error.field('P')), ("42703", "13"), "positions count characters: {error}");
     let error = client.error("SELECT 1;\nSELEC 2").expect("an error");
     assert_eq!(
         (error.sqlstate(), error.field('P')),
