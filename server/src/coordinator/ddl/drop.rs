@@ -50,11 +50,12 @@ pub async fn drop_objects(
     let mut victims: Vec<Arc<CatalogObject>> =
         targets.objects.iter().filter_map(|id| catalog.object(*id)).cloned().collect();
     let dependents = dependents_of(&catalog, &targets);
+    let names = Names { catalog: &catalog, search_path: &session.search_path };
     if !dependents.is_empty() {
         if !statement.cascade {
-            return Err(depended_on(&catalog, statement.kind, &targets, &dependents));
+            return Err(depended_on(&names, statement.kind, &targets, &dependents));
         }
-        targets.notices.extend(cascade_notice(&dependents));
+        targets.notices.extend(cascade_notice(&names, &dependents));
         victims.extend(dependents);
     }
     // Transactions that are writing the tables end first.
@@ -188,15 +189,32 @@ fn dependents_of(catalog: &CatalogVersion, targets: &Targets) -> Vec<Arc<Catalog
     dependents
 }
 
+/// Objects as messages name them: with their schema where they are not found without.
+struct Names<'a> {
+    catalog: &'a CatalogVersion,
+    search_path: &'a [String],
+}
+
+impl Names<'_> {
+    fn of(&self, object: &CatalogObject) -> String {
+        let found = self.catalog.find(None, &object.name, self.search_path);
+        if found.is_some_and(|found| found.id == object.id) {
+            format!("{} {}", object.kind_name(), object.name)
+        } else {
+            format!("{} {}.{}", object.kind_name(), object.schema, object.name)
+        }
+    }
+}
+
 fn depended_on(
-    catalog: &CatalogVersion,
+    names: &Names<'_>,
     kind: DropKind,
     targets: &Targets,
     dependents: &[Arc<CatalogObject>],
 ) -> ServerError {
-    let first = match (targets.schemas.first(), targets.objects.first().and_then(|id| catalog.object(*id))) {
+    let first = match (targets.schemas.first(), targets.objects.first().and_then(|id| names.catalog.object(*id))) {
         (Some((schema, _)), _) => format!("schema {schema}"),
-        (None, Some(object)) => format!("{} {}", object.kind_name(), object.display_name()),
+        (None, Some(object)) => names.of(object),
         (None, None) => kind_name(kind).to_owned(),
     };
     let message = if targets.schemas.len() + targets.objects.len() == 1 {
@@ -205,16 +223,16 @@ fn depended_on(
         "cannot drop desired object(s) because other objects depend on them".to_owned()
     };
     let line = |object: &Arc<CatalogObject>| {
-        let named = format!("{} {}", object.kind_name(), object.display_name());
+        let named = names.of(object);
         if targets.schemas.iter().any(|(schema, _)| *schema == object.schema) {
             return format!("{named} depends on schema {}", object.schema);
         }
         let on =
-            object.depends_on().iter().filter_map(|id| catalog.object(*id)).find(|on| {
+            object.depends_on().iter().filter_map(|id| names.catalog.object(*id)).find(|on| {
                 targets.objects.contains(&on.id) || dependents.iter().any(|dependent| dependent.id == on.id)
             });
         match on {
-            Some(on) => format!("{named} depends on {} {}", on.kind_name(), on.display_name()),
+            Some(on) => format!("{named} depends on {}", names.of(on)),
             None => named,
         }
     };
@@ -224,13 +242,13 @@ fn depended_on(
         .with_hint("Use DROP ... CASCADE to drop the dependent objects too.")
 }
 
-fn cascade_notice(dependents: &[Arc<CatalogObject>]) -> Option<Notice> {
-    let names: Vec<String> = dependents
+fn cascade_notice(names: &Names<'_>, dependents: &[Arc<CatalogObject>]) -> Option<Notice> {
+    let lines: Vec<String> = dependents
         .iter()
         .filter(|object| object.is_visible())
-        .map(|object| format!("drop cascades to {} {}", object.kind_name(), object.display_name()))
+        .map(|object| format!("drop cascades to {}", names.of(object)))
         .collect();
-    match names.as_slice() {
+    match lines.as_slice() {
         [] => None,
         [one] => Some(Notice::notice(one.clone())),
         many => {
