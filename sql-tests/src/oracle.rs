@@ -36,7 +36,7 @@ impl Postgres {
         std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755))?;
         let data = directory.path().join("data");
         let made = command(&binaries.join("initdb"), user)
-            .args(["-A", "trust", "-U", "tidemill", "-E", "UTF8", "--locale=C", "-N", "-D"])
+            .args(["-A", "trust", "-U", "tidemill", "-E", "UTF8", "--locale=C.UTF-8", "-N", "-D"])
             .arg(&data)
             .output()?;
         if !made.status.success() {
@@ -95,7 +95,7 @@ impl Drop for Postgres {
 
 fn command(program: &Path, user: Option<(u32, u32)>) -> Command {
     let mut command = Command::new(program);
-    command.current_dir("/").env("LC_ALL", "C");
+    command.current_dir("/").env("LC_ALL", "C.UTF-8");
     if let Some((uid, gid)) = user {
         command.uid(uid).gid(gid);
     }
