@@ -66,7 +66,12 @@ pub fn float64(value: f64, style: &TextStyle, out: &mut BytesMut) {
         if !value.is_finite() {
             return not_finite(value, out);
         }
-        return decimal_form(ryu::Buffer::new().format_finite(value), 15, out);
+        let mut buffer = ryu::Buffer::new();
+        let shortest = buffer.format_finite(value);
+        return match strictly_between(value, value.next_down(), value.next_up(), 1_u64 << 53, shortest) {
+            Some(longer) => decimal_form(&longer, 15, out),
+            None => decimal_form(shortest, 15, out),
+        };
     }
     rounded(value, 15 + style.extra_float_digits, out);
 }
@@ -77,9 +82,41 @@ pub fn float32(value: f32, style: &TextStyle, out: &mut BytesMut) {
         return not_finite(f64::from(value), out);
     }
     if style.extra_float_digits > 0 {
-        return decimal_form(ryu::Buffer::new().format_finite(value), 6, out);
+        let mut buffer = ryu::Buffer::new();
+        let shortest = buffer.format_finite(value);
+        let (low, high) = (f64::from(value.next_down()), f64::from(value.next_up()));
+        return match strictly_between(f64::from(value), low, high, 1 << 24, shortest) {
+            Some(longer) => decimal_form(&longer, 6, out),
+            None => decimal_form(shortest, 6, out),
+        };
     }
     rounded(f64::from(value), 6 + style.extra_float_digits, out);
+}
+
+/// Postgres takes digits only from strictly between the midpoints to the neighbouring numbers; ryu also takes a midpoint if
+/// reading it would give the number back. Returns the longer digits that Postgres writes then. Below `whole_from` no midpoint
+/// is shorter than the number itself.
+fn strictly_between(value: f64, low: f64, high: f64, whole_from: u64, shortest: &str) -> Option<String> {
+    /// Whole numbers up to this can be compared exactly.
+    const EXACT_MAX: f64 = 1e37;
+    if value.abs() < whole_from as f64 || value.abs() > EXACT_MAX {
+        return None;
+    }
+    let exact = |text: &str| -> Option<i128> {
+        let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let fraction = fraction.trim_end_matches('0');
+        let power = exponent.parse::<i32>().ok()? - fraction.len() as i32;
+        let digits = format!("{whole}{fraction}").parse::<i128>().ok()?;
+        digits.checked_mul(10_i128.checked_pow(u32::try_from(power).ok()?)?)
+    };
+    // Twice the midpoints, which are whole numbers here.
+    let (below, above) = (value as i128 + low as i128, value as i128 + high as i128);
+    let inside = |twice: i128| below.min(above) < twice && twice < below.max(above);
+    if exact(shortest).is_none_or(|number| inside(2 * number)) {
+        return None;
+    }
+    (1..18).map(|digits| format!("{value:.digits$e}")).find(|text| exact(text).is_some_and(|number| inside(2 * number)))
 }
 
 /// NaN and the infinities.
@@ -522,6 +559,10 @@ mod tests {
         {
             assert_eq!(shown(|out| float32(value, &style, out)), text);
         }
+        // Halfway to the next number, which PostgreSQL does not write though it would be read back.
+        assert_eq!(shown(|out| float32(3e10, &style, out)), "3.0000001e+10");
+        assert_eq!(shown(|out| float64(9007199254740993.0, &style, out)), "9.007199254740992e+15");
+        assert_eq!(shown(|out| float64(1e23, &style, out)), "9.999999999999999e+22");
         let short = TextStyle { extra_float_digits: 0, ..style };
         assert_eq!(shown(|out| float64(0.1 + 0.2, &short, out)), "0.3");
         assert_eq!(shown(|out| float64(1e20, &short, out)), "1e+20");
