@@ -7,6 +7,7 @@
 //! and DELETE), [`returning`], [`ddl`], [`copy`], [`show`].
 
 pub mod arithmetic;
+mod catalog_queries;
 mod change;
 pub mod coerce;
 mod context;

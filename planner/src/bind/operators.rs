@@ -15,7 +15,12 @@ use crate::parse::fold;
 
 /// Rewrites one expression of a syntax tree; its parts are visited afterwards.
 pub(crate) fn rewrite(expression: &mut Ast, session: &SessionInfo) -> std::result::Result<(), PlanError> {
+    super::catalog_queries::rewrite_expression(expression);
     match expression {
+        // Without parentheses the parser takes it for a column.
+        Ast::Identifier(name) if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("current_schema") => {
+            *expression = text(session.current_schema().to_string());
+        }
         // There is one collation, by bytes.
         Ast::Collate { expr, .. } => {
             *expression = expr.as_ref().clone();

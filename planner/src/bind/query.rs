@@ -162,6 +162,7 @@ fn rewrite_select(select: &mut ast::Select) -> Result<(), PlanError> {
 
 /// A select with the ORDER BY that belongs to it.
 fn rewrite_windows(query: &mut ast::Query) -> Result<(), PlanError> {
+    super::catalog_queries::rewrite_query(query)?;
     let ast::SetExpr::Select(select) = query.body.as_mut() else { return Ok(()) };
     let mut none = Vec::new();
     let order_by = match &mut query.order_by {

@@ -84,7 +84,8 @@ impl From<&str> for Value {
     }
 }
 
-/// A system relation's rows. Column types: `o` oid, `i` int4, `s` int2, `t` text, `b` bool, `f` float4, `v` int2[].
+/// A system relation's rows. Column types: `o` oid, `i` int4, `s` int2, `t` text, `b` bool, `f` float4, `v` int2[],
+/// `a` text[] (always NULL).
 pub struct Rows {
     columns: Vec<(&'static str, char)>,
     rows: Vec<Vec<Value>>,
@@ -120,6 +121,10 @@ impl Rows {
                 'b' => (Arc::new(values.map(as_bool).collect::<BooleanArray>()), None),
                 'f' => (Arc::new(values.map(as_float).collect::<Float32Array>()), None),
                 'v' => (Arc::new(ListArray::from_iter_primitive::<Int16Type, _, _>(values.map(as_smalls))), None),
+                'a' => {
+                    let texts = DataType::new_list(DataType::Utf8, true);
+                    (datafusion::arrow::array::new_null_array(&texts, self.rows.len()), None)
+                }
                 _ => (Arc::new(values.map(as_text).collect::<StringArray>()), None),
             };
             let metadata: HashMap<String, String> =
@@ -233,7 +238,7 @@ pub fn view_definition(object: &CatalogObject) -> Option<&str> {
 }
 
 fn pg_namespace(version: &CatalogVersion) -> Rows {
-    let mut rows = Rows::new("oid:o nspname:t nspowner:o nspacl:t");
+    let mut rows = Rows::new("oid:o nspname:t nspowner:o nspacl:a");
     let system = [("pg_catalog", PG_CATALOG_OID), ("information_schema", INFORMATION_SCHEMA_OID)];
     let users = version.schemas().keys().filter_map(|name| Some((name.as_str(), schema_oid(version, name)?)));
     for (name, oid) in system.into_iter().chain(users) {
@@ -248,7 +253,7 @@ fn pg_class(version: &CatalogVersion) -> Rows {
          relpages:i reltuples:f relallvisible:i reltoastrelid:o relhasindex:b relisshared:b relpersistence:t relkind:t \
          relnatts:s relchecks:s relhasrules:b relhastriggers:b relhassubclass:b relrowsecurity:b \
          relforcerowsecurity:b relispopulated:b relreplident:t relispartition:b relrewrite:o relfrozenxid:i \
-         relminmxid:i relacl:t reloptions:t relpartbound:t",
+         relminmxid:i relacl:a reloptions:a relpartbound:t",
     );
     let mut push = |oid: i32, name: String, schema: i32, kind: &str, columns: usize, has_index: bool| {
         let access = match kind {
@@ -292,8 +297,8 @@ fn pg_attribute(version: &CatalogVersion) -> Rows {
     let mut rows = Rows::new(
         "attrelid:o attname:t atttypid:o attstattarget:s attlen:s attnum:s attndims:s attcacheoff:i atttypmod:i \
          attbyval:b attalign:t attstorage:t attcompression:t attnotnull:b atthasdef:b atthasmissing:b attidentity:t \
-         attgenerated:t attisdropped:b attislocal:b attinhcount:s attcollation:o attacl:t attoptions:t \
-         attfdwoptions:t attmissingval:t",
+         attgenerated:t attisdropped:b attislocal:b attinhcount:s attcollation:o attacl:a attoptions:a \
+         attfdwoptions:a attmissingval:t",
     );
     let mut push = |relation: i32, number: usize, name: &str, pg_type: PgType, not_null: bool, has_default: bool| {
         let length = types::length(pg_type.oid);
@@ -444,7 +449,7 @@ pub fn key_columns(object: &CatalogObject) -> Vec<String> {
 fn pg_database(_: &CatalogVersion) -> Rows {
     let mut rows = Rows::new(
         "oid:o datname:t datdba:o encoding:i datlocprovider:t datistemplate:b datallowconn:b datconnlimit:i \
-         datfrozenxid:i datminmxid:i dattablespace:o datcollate:t datctype:t daticulocale:t datcollversion:t datacl:t",
+         datfrozenxid:i datminmxid:i dattablespace:o datcollate:t datctype:t daticulocale:t datcollversion:t datacl:a",
     );
     let mut row = vec![Value::Oid(5), "tidemill".into(), Value::Oid(OWNER_OID), Value::Int(6), "c".into()];
     row.extend([Value::Bool(false), Value::Bool(true), Value::Int(-1), Value::Int(0), Value::Int(0), Value::Oid(1663)]);
@@ -488,7 +493,7 @@ pub fn pg_catalog(version: &CatalogVersion, name: &str) -> Option<Rows> {
         "pg_shdescription" => Rows::new("objoid:o classoid:o description:t"),
         "pg_roles" => roles(
             "oid:o rolname:t rolsuper:b rolinherit:b rolcreaterole:b rolcreatedb:b rolcanlogin:b rolreplication:b \
-             rolconnlimit:i rolpassword:t rolvaliduntil:t rolbypassrls:b rolconfig:t",
+             rolconnlimit:i rolpassword:t rolvaliduntil:t rolbypassrls:b rolconfig:a",
         ),
         "pg_authid" => roles(
             "oid:o rolname:t rolsuper:b rolinherit:b rolcreaterole:b rolcreatedb:b rolcanlogin:b rolreplication:b \
