@@ -13,6 +13,8 @@ use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 pub mod aggregate;
 pub mod page;
 pub mod scalar;
+#[cfg(test)]
+mod tests;
 
 /// A function: what users read about it, and how it is made.
 #[derive(Debug)]
@@ -54,6 +56,8 @@ pub const FUNCTIONS: &[&FunctionDef] = &[
     &scalar::hop_starts::DEFINITION,
     &aggregate::sum::DEFINITION,
     &aggregate::avg::DEFINITION,
+    &aggregate::min::DEFINITION,
+    &aggregate::max::DEFINITION,
 ];
 
 /// The scalar functions, to register with DataFusion.

@@ -302,8 +302,8 @@ mod tests {
     #[test]
     fn the_bytes_are_pinned() {
         assert_eq!(bytes_of(sum(&[])), [0]);
-        assert_eq!(bytes_of(sum(&[1.0])), [3, 33, 4, 0, 0, 0]);
-        assert_eq!(bytes_of(sum(&[-1.0])), [4, 33, 252, 255, 255, 255]);
+        assert_eq!(bytes_of(sum(&[1.0])), [3, 33, 0, 0, 4, 0]);
+        assert_eq!(bytes_of(sum(&[-1.0])), [4, 33, 0, 0, 252, 255]);
     }
 
     proptest! {

@@ -11,7 +11,7 @@ pub static DEFINITION: FunctionDef = FunctionDef {
     name: "sum",
     forms: &[
         "sum(smallint | integer) → bigint",
-        "sum(bigint) → numeric(38,0)",
+        "sum(bigint) → numeric",
         "sum(numeric(p,s)) → numeric(38,s)",
         "sum(real) → real",
         "sum(double precision) → double precision",
@@ -28,7 +28,7 @@ pub static DEFINITION: FunctionDef = FunctionDef {
             result: "9223372036854775808",
         },
         Example {
-            query: "SELECT sum(CAST(x AS double precision)) FROM (VALUES (1e308), (1.5), (-1e308)) AS t(x)",
+            query: "SELECT sum(CAST(x AS double precision)) FROM (VALUES ('1e308'), ('1.5'), ('-1e308')) AS t(x)",
             result: "1.5",
         },
         Example { query: "SELECT sum(DISTINCT x) FROM (VALUES (2), (2), (3)) AS t(x)", result: "5" },

@@ -1,5 +1,6 @@
 //! `sum` and `avg` as DataFusion sees them.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
@@ -60,16 +61,34 @@ impl AggregateUDFImpl for SumFunction {
     }
 
     fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
-        let [argument] = arguments else { return Err(self.no_such_function(arguments)) };
-        Ok(vec![accepted_type(argument).ok_or_else(|| self.no_such_function(arguments))?])
+        // Where it does not fit, `return_type` says so; an error from here would be buried in DataFusion's words.
+        Ok(match arguments {
+            [argument] => vec![accepted_type(argument).unwrap_or_else(|| argument.clone())],
+            _ => arguments.to_vec(),
+        })
     }
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         // Planning may ask before arguments are converted.
-        let accepted = arguments.first().and_then(accepted_type);
+        let accepted = if arguments.len() == 1 { accepted_type(&arguments[0]) } else { None };
         accepted
             .and_then(|accepted| result_type(self.function, &accepted))
             .ok_or_else(|| self.no_such_function(arguments))
+    }
+
+    fn return_field(&self, arguments: &[FieldRef]) -> Result<FieldRef> {
+        let types: Vec<DataType> = arguments.iter().map(|field| field.data_type().clone()).collect();
+        let data_type = self.return_type(&types)?;
+        // A sum of decimals is printed with the argument's digits after the point; other exact results have the type
+        // numeric without a fixed number of digits.
+        let of_decimals = self.function == Function::Sum && types.iter().any(DataType::is_decimal);
+        let free = data_type.is_decimal() && !of_decimals;
+        let field = Field::new(self.name(), data_type, true);
+        Ok(Arc::new(if free {
+            field.with_metadata(HashMap::from([("pg_type".to_string(), "numeric".to_string())]))
+        } else {
+            field
+        }))
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {

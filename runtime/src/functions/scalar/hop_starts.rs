@@ -17,11 +17,11 @@ pub static DEFINITION: FunctionDef = FunctionDef {
            has no start. An empty array if the time is NULL.",
     examples: &[
         Example {
-            query: "SELECT hop_starts(timestamp '2024-01-01 10:07', interval '5 minutes', interval '10 minutes')",
+            query: "SELECT hop_starts(timestamp '2024-01-01 10:07:00', interval '5 minutes', interval '10 minutes')",
             result: "{\"2024-01-01 10:00:00\",\"2024-01-01 10:05:00\"}",
         },
         Example {
-            query: "SELECT hop_starts(timestamp '2024-01-01 10:07', interval '1 hour', interval '5 minutes')",
+            query: "SELECT hop_starts(timestamp '2024-01-01 10:07:00', interval '1 hour', interval '5 minutes')",
             result: "{}",
         },
     ],

@@ -19,6 +19,9 @@ use plan::{PlanError, SqlState};
 
 const DAY_MICROS: i64 = 86_400_000_000;
 
+/// Longer windows (some 70,000 years) do not fit the time line; sums of two steps do not overflow below it.
+const STEP_MICROS_MAX: i64 = i64::MAX / 4;
+
 /// A row is copied once for each window that holds it; more than this is taken for a mistake.
 const WINDOWS_PER_ROW_MAX: i64 = 100_000;
 
@@ -55,6 +58,34 @@ impl WindowFunction {
         }
     }
 
+    /// The types to which arguments are converted; none if there is no such function.
+    fn accepted_types(&self, arguments: &[DataType]) -> Option<Vec<DataType>> {
+        let durations = self.durations();
+        if arguments.len() != 1 + durations && arguments.len() != 2 + durations {
+            return None;
+        }
+        let time = match &arguments[0] {
+            DataType::Timestamp(_, zone) => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
+            DataType::Date32 | DataType::Date64 | DataType::Null => DataType::Timestamp(TimeUnit::Microsecond, None),
+            _ => return None,
+        };
+        let interval = |argument: &DataType| match argument {
+            DataType::Interval(_) | DataType::Null | DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 => {
+                Some(DataType::Interval(IntervalUnit::MonthDayNano))
+            }
+            _ => None,
+        };
+        std::iter::once(Some(time)).chain(arguments[1..].iter().map(interval)).collect()
+    }
+
+    /// The type of the result for times of a type.
+    fn type_for(&self, time: DataType) -> DataType {
+        match self.kind {
+            WindowKind::TumbleStart | WindowKind::TumbleEnd => time,
+            WindowKind::HopStarts => DataType::List(Arc::new(Field::new_list_field(time, true))),
+        }
+    }
+
     fn no_such_function(&self, arguments: &[DataType]) -> DataFusionError {
         let types: Vec<String> = arguments.iter().map(super::super::aggregate::type_name).collect();
         error(SqlState::UNDEFINED_FUNCTION, format!("function {}({}) does not exist", self.name, types.join(", ")))
@@ -71,43 +102,21 @@ impl ScalarUDFImpl for WindowFunction {
     }
 
     fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
-        let durations = self.durations();
-        if arguments.len() != 1 + durations && arguments.len() != 2 + durations {
-            return Err(self.no_such_function(arguments));
-        }
-        let time = match &arguments[0] {
-            DataType::Timestamp(_, zone) => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
-            DataType::Date32 | DataType::Date64 | DataType::Null => DataType::Timestamp(TimeUnit::Microsecond, None),
-            _ => return Err(self.no_such_function(arguments)),
-        };
-        let mut types = vec![time];
-        for argument in &arguments[1..] {
-            match argument {
-                DataType::Interval(_) | DataType::Null | DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 => {
-                    types.push(DataType::Interval(IntervalUnit::MonthDayNano));
-                }
-                _ => return Err(self.no_such_function(arguments)),
-            }
-        }
-        Ok(types)
+        // Where they do not fit, `return_type` says so; an error from here would be buried in DataFusion's words.
+        Ok(self.accepted_types(arguments).unwrap_or_else(|| arguments.to_vec()))
     }
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
-        let time = match arguments.first() {
-            Some(DataType::Timestamp(_, zone)) => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
-            _ => DataType::Timestamp(TimeUnit::Microsecond, None),
-        };
-        Ok(match self.kind {
-            WindowKind::TumbleStart | WindowKind::TumbleEnd => time,
-            WindowKind::HopStarts => DataType::List(Arc::new(Field::new_list_field(time, true))),
-        })
+        let accepted = self.accepted_types(arguments).ok_or_else(|| self.no_such_function(arguments))?;
+        let time = accepted.into_iter().next().ok_or_else(|| self.no_such_function(arguments))?;
+        Ok(self.type_for(time))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         // One row is enough when every argument is a constant.
         let constant = args.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
         let rows = if constant { 1 } else { args.number_rows };
-        let time_type = self.return_type(&[args.args[0].data_type()])?;
+        let time_type = self.type_for(args.args[0].data_type());
         let times = args.args[0].to_array(rows)?;
         let intervals = &args.args[1..];
         let array = match intervals.iter().map(scalar_interval).collect::<Option<Vec<_>>>() {
@@ -265,6 +274,9 @@ impl Step {
         if interval.months < 0 || micros < 0 || (interval.months == 0 && micros == 0) {
             return Err(error(SqlState::INVALID_PARAMETER_VALUE, format!("{what} must be greater than zero")));
         }
+        if micros > STEP_MICROS_MAX {
+            return Err(out_of_range());
+        }
         Ok(if interval.months == 0 { Step::Micros(micros) } else { Step::Months(i64::from(interval.months)) })
     }
 }
@@ -347,10 +359,9 @@ impl Windows {
             // Windows that start within `size` before the time.
             let count = (size - (time - start) + slide - 1).div_euclid(slide).max(0);
             check_window_count(count)?;
-            let mut start = start - slide * (count - 1);
-            for _ in 0..count {
-                starts.push(start);
-                start += slide;
+            if count > 0 {
+                let first_start = start.checked_sub(slide * (count - 1)).ok_or_else(out_of_range)?;
+                starts.extend((0..count).map(|number| first_start + slide * number));
             }
             return Ok(());
         }

@@ -1,16 +1,36 @@
 //! What an epoch changes, gathered by group before any state is read.
 
 use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray};
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
 
 use super::slots::SlotStates;
+use super::values::{ValueChanges, ValueEncoder};
 use super::{AggregateSpec, ValueSet};
 use crate::delta::Delta;
-use crate::delta::key::{KeyEncoder, partition_of};
+use crate::delta::key::{KeyEncoder, has_equal_forms, partition_of};
+use crate::delta::rows::RowCodec;
 use crate::error::Result;
 use crate::functions::aggregate::grouped::Rows;
 use crate::functions::aggregate::interner::Interner;
+
+/// Encodes the group columns.
+#[derive(Debug)]
+pub(super) struct GroupKeys {
+    /// By their normalised values.
+    pub(super) encoder: KeyEncoder,
+    /// Exactly, if equal keys may look different: what the group's row shows.
+    pub(super) exact: Option<RowCodec>,
+}
+
+impl GroupKeys {
+    /// For the group columns of the output.
+    pub(super) fn new(schema: &SchemaRef) -> Result<Self> {
+        let types: Vec<DataType> = schema.fields().iter().map(|field| field.data_type().clone()).collect();
+        let exact = types.iter().any(has_equal_forms).then(|| RowCodec::new(schema)).transpose()?;
+        Ok(GroupKeys { encoder: KeyEncoder::new(&types)?, exact })
+    }
+}
 
 /// Touched groups and their changes. A group is numbered in the order in which groups are touched.
 #[derive(Debug)]
@@ -19,6 +39,8 @@ pub(super) struct Changes {
     pub(super) groups: Interner,
     /// Partition of each group.
     pub(super) partitions: Vec<u16>,
+    /// The key columns of each group's first row, exactly, where equal keys may look different; else empty.
+    pub(super) displays: Vec<Vec<u8>>,
     /// Rows that each group gained.
     pub(super) rows: Vec<i64>,
     /// What each slot gained.
@@ -29,19 +51,6 @@ pub(super) struct Changes {
     row_groups: Vec<usize>,
 }
 
-/// What a value set gained.
-#[derive(Debug)]
-pub(super) struct ValueChanges {
-    /// Encodes a value.
-    pub(super) encoder: KeyEncoder,
-    /// Group key and value behind each other.
-    pub(super) entries: Interner,
-    /// The group of each entry.
-    pub(super) groups: Vec<usize>,
-    /// How often each value was gained.
-    pub(super) weights: Vec<i64>,
-}
-
 impl Changes {
     /// None.
     pub(super) fn new(spec: &AggregateSpec, input: &SchemaRef) -> Result<Self> {
@@ -50,13 +59,14 @@ impl Changes {
             .value_sets
             .iter()
             .map(|set| {
-                let encoder = KeyEncoder::new(std::slice::from_ref(input.field(set.argument).data_type()))?;
-                Ok(ValueChanges { encoder, entries: Interner::default(), groups: Vec::new(), weights: Vec::new() })
+                let encoder = ValueEncoder::new(input.field(set.argument).data_type(), set.exact)?;
+                Ok(ValueChanges::new(encoder))
             })
             .collect::<Result<_>>()?;
         Ok(Changes {
             groups: Interner::default(),
             partitions: Vec::new(),
+            displays: Vec::new(),
             rows: Vec::new(),
             slots,
             values,
@@ -69,6 +79,7 @@ impl Changes {
         let group = self.groups.intern(key);
         if group == self.partitions.len() {
             self.partitions.push(partition_of(key));
+            self.displays.push(Vec::new());
             self.rows.push(0);
         }
         group
@@ -81,7 +92,7 @@ impl Changes {
     }
 
     /// Takes rows of the input.
-    pub(super) fn absorb(&mut self, spec: &AggregateSpec, keys: &KeyEncoder, delta: &Delta) -> Result<()> {
+    pub(super) fn absorb(&mut self, spec: &AggregateSpec, keys: &GroupKeys, delta: &Delta) -> Result<()> {
         let batch = delta.batch();
         self.find_groups(spec, keys, batch)?;
         let weights = delta.weights().map(|weights| weights.values().as_ref());
@@ -107,7 +118,7 @@ impl Changes {
     }
 
     /// Finds the group of every row.
-    fn find_groups(&mut self, spec: &AggregateSpec, keys: &KeyEncoder, batch: &RecordBatch) -> Result<()> {
+    fn find_groups(&mut self, spec: &AggregateSpec, keys: &GroupKeys, batch: &RecordBatch) -> Result<()> {
         self.row_groups.clear();
         if spec.keys.is_empty() {
             let group = self.touch(&[]);
@@ -115,7 +126,11 @@ impl Changes {
             return Ok(());
         }
         let columns: Vec<ArrayRef> = spec.keys.iter().map(|key| batch.column(*key).clone()).collect();
-        let encoded = keys.encode_rows(&columns, batch.num_rows())?;
+        let encoded = keys.encoder.encode_rows(&columns, batch.num_rows())?;
+        let exact = match &keys.exact {
+            Some(codec) => Some(codec.encode_columns(&columns, batch.num_rows())?),
+            None => None,
+        };
         self.row_groups.reserve(batch.num_rows());
         // Rows of one group often follow each other.
         let mut previous: (&[u8], usize) = (&[], usize::MAX);
@@ -123,6 +138,11 @@ impl Changes {
             let key = encoded.row(row);
             if previous.1 == usize::MAX || key != previous.0 {
                 previous = (key, self.touch(key));
+                if let Some(exact) = &exact
+                    && self.displays[previous.1].is_empty()
+                {
+                    self.displays[previous.1].extend_from_slice(exact.row(row));
+                }
             }
             self.row_groups.push(previous.1);
         }
@@ -133,26 +153,23 @@ impl Changes {
     pub(super) fn clear(&mut self) {
         self.groups.clear();
         self.partitions.clear();
+        self.displays.clear();
         self.rows.clear();
         self.row_groups.clear();
         for slot in &mut self.slots {
             slot.resize(0);
         }
-        for changes in &mut self.values {
-            changes.entries.clear();
-            changes.groups.clear();
-            changes.weights.clear();
-        }
+        self.values.iter_mut().for_each(ValueChanges::clear);
     }
 }
 
 impl ValueChanges {
     fn absorb(&mut self, set: &ValueSet, batch: &RecordBatch, rows: Rows<'_>, groups: &Interner) -> Result<()> {
         let values = batch.column(set.argument);
-        let keys = self.encoder.encode(std::slice::from_ref(values))?;
+        let mut encoded = self.encoder.encode(values)?;
         let (entries, entry_groups, weights) = (&mut self.entries, &mut self.groups, &mut self.weights);
         rows.for_each(values, |row, group, weight| {
-            let entry = entries.intern_pair(groups.get(group), keys.row(row));
+            let entry = entries.intern_pair(groups.get(group), encoded.row(row));
             if entry == weights.len() {
                 weights.push(0);
                 entry_groups.push(group);

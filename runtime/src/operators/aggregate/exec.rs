@@ -5,14 +5,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use datafusion::arrow::array::{ArrayRef, BooleanArray, Int64Array, StringArray, UInt32Array};
 use datafusion::arrow::compute;
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 
-use super::changes::{Changes, ValueChanges, slot_states};
-use super::slots::{SlotStates, damaged};
+use super::changes::{Changes, GroupKeys, slot_states};
+use super::slots::{Extremes, SlotStates, damaged};
+use super::values::{self, Transitions};
 use super::{AggregateSpec, CallResult, NAME};
 use crate::Epoch;
-use crate::delta::key::KeyEncoder;
 use crate::delta::{Delta, consolidate, literal};
 use crate::error::Result;
 use crate::functions::aggregate::codec;
@@ -29,7 +29,7 @@ pub(super) struct AggregateOperator {
     input: SchemaRef,
     /// The group columns of the output.
     key_schema: SchemaRef,
-    keys: KeyEncoder,
+    keys: GroupKeys,
     changes: Changes,
     groups_table: StateTable,
     value_tables: Vec<StateTable>,
@@ -53,28 +53,18 @@ struct Outcome {
     failures: Vec<(usize, String)>,
 }
 
-/// How a value set changed: values that came to be there, and values that are no more.
-struct Transitions {
-    /// The entry, among the epoch's.
-    entries: Vec<usize>,
-    /// +1 or -1.
-    weights: Vec<i64>,
-}
-
 impl AggregateOperator {
     pub(super) fn new(spec: &AggregateSpec, context: BuildContext) -> Result<Self> {
         let owns_empty_key = context.owns_empty_key();
         let input = context.inputs.into_iter().next().unwrap_or_else(|| Arc::new(Schema::empty()));
-        let types: Vec<DataType> = spec.keys.iter().map(|key| input.field(*key).data_type().clone()).collect();
-        let key_fields: Vec<Field> =
-            spec.schema.fields()[..spec.keys.len()].iter().map(|f| f.as_ref().clone()).collect();
+        let key_schema: SchemaRef = Arc::new(Schema::new(spec.schema.fields()[..spec.keys.len()].to_vec()));
         let mut tables = context.state.into_iter();
         let groups_table = tables
             .next()
             .ok_or_else(|| crate::Error::Dataflow("an aggregation was built without its state table".to_string()))?;
         Ok(AggregateOperator {
-            keys: KeyEncoder::new(&types)?,
-            key_schema: Arc::new(Schema::new(key_fields)),
+            keys: GroupKeys::new(&key_schema)?,
+            key_schema,
             changes: Changes::new(spec, &input)?,
             groups_table,
             value_tables: tables.collect(),
@@ -127,14 +117,13 @@ impl AggregateOperator {
         let mut all = Vec::with_capacity(self.value_tables.len());
         for (set, table) in self.value_tables.iter().enumerate() {
             let changes = &self.changes.values[set];
-            let transitions = update_value_set(table, changes, &self.changes.partitions)?;
+            let transitions = values::update(table, changes, &self.changes.partitions)?;
             let fed = |slot: &super::Slot| slot.values == Some(set);
             let slots = &mut self.changes.slots;
             for (index, _) in self.spec.slots.iter().enumerate().filter(|(_, slot)| fed(slot)) {
                 if slots[index].as_extremes().is_none() {
-                    let prefix = |entry: usize| self.changes.groups.get(changes.groups[entry]).len();
-                    let values = transitions.entries.iter().map(|e| &changes.entries.get(*e)[prefix(*e)..]);
-                    let Some(values) = changes.encoder.decode(values)?.pop() else { continue };
+                    let values = transitions.entries.iter().map(|e| changes.value(*e, &self.changes.groups));
+                    let Some(values) = changes.encoder.decode(values)? else { continue };
                     let groups: Vec<usize> = transitions.entries.iter().map(|e| changes.groups[*e]).collect();
                     slots[index]
                         .add(&values, Rows { groups: &groups, weights: Some(&transitions.weights), filter: None })?;
@@ -160,6 +149,9 @@ impl AggregateOperator {
 
     /// Adds a stored state to the slots; gives its number of rows.
     fn merge_state(&self, group: usize, mut state: &[u8], slots: &mut [SlotStates]) -> Result<i64> {
+        if self.keys.exact.is_some() {
+            codec::take_bytes(&mut state).ok_or_else(damaged)?;
+        }
         // Where rows are not counted, one says that the group is there.
         let rows = if self.spec.counts_rows() { codec::take_i64(&mut state).ok_or_else(damaged)? } else { 1 };
         for slot in slots {
@@ -175,6 +167,7 @@ impl AggregateOperator {
         for (group, state) in stored.iter().enumerate() {
             if let Some(state) = state {
                 rows[group] += self.merge_state(group, state, &mut slots)?;
+                self.keep_display(group, state)?;
             }
         }
         let global = self.spec.keys.is_empty();
@@ -187,11 +180,31 @@ impl AggregateOperator {
         Ok(Groups { present, rows, slots })
     }
 
+    /// A group is shown under the key of the row with which it began.
+    fn keep_display(&mut self, group: usize, mut state: &[u8]) -> Result<()> {
+        if self.keys.exact.is_some() {
+            let display = codec::take_bytes(&mut state).ok_or_else(damaged)?;
+            self.changes.displays[group].clear();
+            self.changes.displays[group].extend_from_slice(display);
+        }
+        Ok(())
+    }
+
+    /// The key columns of groups as they are shown.
+    fn key_columns(&self, groups: impl Iterator<Item = usize>) -> Result<Vec<ArrayRef>> {
+        match &self.keys.exact {
+            Some(exact) => {
+                Ok(exact.decode(groups.map(|group| self.changes.displays[group].as_slice()))?.columns().to_vec())
+            }
+            None => self.keys.encoder.decode(groups.map(|group| self.changes.groups.get(group))),
+        }
+    }
+
     /// Sets the extreme values of groups whose values changed. The old one stays unless it is gone or a better one
     /// came; only where it is gone the next one is looked up.
     fn choose_extremes(
         &self,
-        extremes: &mut super::slots::Extremes,
+        extremes: &mut Extremes,
         slot: usize,
         set: usize,
         old: &Groups,
@@ -203,7 +216,7 @@ impl AggregateOperator {
         let mut gone = Vec::new();
         for (entry, weight) in transitions.entries.iter().zip(&transitions.weights) {
             let group = changes.groups[*entry];
-            let value = &changes.entries.get(*entry)[self.changes.groups.get(group).len()..];
+            let value = changes.value(*entry, &self.changes.groups);
             if *weight > 0 {
                 extremes.offer(group, value);
             } else if value == old.value(group) {
@@ -282,8 +295,7 @@ impl AggregateOperator {
         if count == 0 {
             return Ok(Delta::empty(self.spec.schema.clone()));
         }
-        let groups = removed.iter().chain(&added).map(|group| self.changes.groups.get(*group as usize));
-        let mut columns = self.keys.decode(groups)?;
+        let mut columns = self.key_columns(removed.iter().chain(&added).map(|group| *group as usize))?;
         let (removed, added) = (UInt32Array::from(removed), UInt32Array::from(added));
         for (old, new) in old.iter().zip(new) {
             let added = compute::take(new, &added, None)?;
@@ -310,7 +322,7 @@ impl AggregateOperator {
         let removed = old.iter().filter(|failure| !new.contains(failure)).map(|failure| (failure, -1));
         let added = new.iter().filter(|failure| !old.contains(failure)).map(|failure| (failure, 1));
         let changed: Vec<_> = removed.chain(added).collect();
-        let keys = self.keys.decode(changed.iter().map(|((group, _), _)| self.changes.groups.get(*group)))?;
+        let keys = self.key_columns(changed.iter().map(|((group, _), _)| *group))?;
         let options = RecordBatchOptions::new().with_row_count(Some(changed.len()));
         let keys = RecordBatch::try_new_with_options(self.key_schema.clone(), keys, &options)?;
         let operators = StringArray::from_iter_values(std::iter::repeat_n(NAME, changed.len()));
@@ -336,6 +348,9 @@ impl AggregateOperator {
                 continue;
             }
             state.clear();
+            if self.keys.exact.is_some() {
+                codec::put_bytes(&mut state, &self.changes.displays[group]);
+            }
             if counts_rows {
                 codec::put_signed(&mut state, i128::from(new.rows[group]));
             }
@@ -345,35 +360,6 @@ impl AggregateOperator {
             }
         }
     }
-}
-
-/// Writes the new counts of a value set; gives the values that came to be there and those that are no more.
-fn update_value_set(table: &StateTable, changes: &ValueChanges, partitions: &[u16]) -> Result<Transitions> {
-    let mut transitions = Transitions { entries: Vec::new(), weights: Vec::new() };
-    let changed: Vec<usize> = (0..changes.weights.len()).filter(|entry| changes.weights[*entry] != 0).collect();
-    let keys: Vec<(u16, &[u8])> =
-        changed.iter().map(|entry| (partitions[changes.groups[*entry]], changes.entries.get(*entry))).collect();
-    let mut bytes = Vec::new();
-    for (position, stored) in table.get_many(&keys)?.into_iter().enumerate() {
-        let (entry, (partition, key)) = (changed[position], keys[position]);
-        let old = match stored {
-            Some(stored) => codec::take_i64(&mut stored.as_ref()).ok_or_else(damaged)?,
-            None => 0,
-        };
-        let new = old + changes.weights[entry];
-        if new == 0 {
-            table.delete(partition, key);
-        } else {
-            bytes.clear();
-            codec::put_signed(&mut bytes, i128::from(new));
-            table.put_slice(partition, key, &bytes);
-        }
-        if (old > 0) != (new > 0) {
-            transitions.entries.push(entry);
-            transitions.weights.push(if new > 0 { 1 } else { -1 });
-        }
-    }
-    Ok(transitions)
 }
 
 /// For each row whether old and new are the same in all columns. Also says whether all columns could be compared;

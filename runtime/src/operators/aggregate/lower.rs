@@ -6,12 +6,13 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::{DFSchema, ExprSchema};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, Projection, when};
 use plan::{Lower, LowerContext, Lowered, NodeId, PlanError};
 
+use super::values::has_exact_form;
 use super::{AggregateDefinition, AggregateSpec, Call, CallResult, NAME, Slot, SlotKind, ValueSet};
 use crate::delta::key::KeyEncoder;
 use crate::expressions::refusal;
@@ -31,7 +32,8 @@ impl Lower for AggregateDefinition {
         let Some((input, positions)) = wanted.columns.lower(&aggregate.input, context)? else {
             return Ok(Lowered::Declined(Some("an argument of an aggregate cannot be a column".to_string())));
         };
-        let spec = wanted.spec(aggregate, &positions, context.properties(input).append_only);
+        let append_only = context.properties(input).append_only;
+        let spec = wanted.spec(aggregate, &positions, &context.schema(input), append_only);
         Ok(Lowered::Node(context.add(Arc::new(spec), vec![input])))
     }
 }
@@ -185,7 +187,7 @@ impl Wanted {
         })
     }
 
-    fn spec(&self, aggregate: &Aggregate, positions: &[usize], append_only: bool) -> AggregateSpec {
+    fn spec(&self, aggregate: &Aggregate, positions: &[usize], input: &SchemaRef, append_only: bool) -> AggregateSpec {
         let mut spec = AggregateSpec {
             keys: self.keys.iter().map(|number| positions[*number]).collect(),
             slots: Vec::new(),
@@ -198,7 +200,8 @@ impl Wanted {
         for call in &self.calls {
             let position = |number: usize| positions[number];
             let (argument, filter) = (call.argument.map(position), call.filter.map(position));
-            let result = spec.result(call.function, call.distinct, argument, filter);
+            let exact = argument.is_some_and(|argument| has_exact_form(input.field(argument).data_type()));
+            let result = spec.result(call, argument, filter, exact);
             spec.calls.push(Call { result, data_type: call.data_type.clone() });
         }
         spec
@@ -209,11 +212,12 @@ impl AggregateSpec {
     /// Finds or adds what a call needs.
     fn result(
         &mut self,
-        function: CallFunction,
-        distinct: bool,
+        call: &WantedCall,
         argument: Option<usize>,
         filter: Option<usize>,
+        has_exact_form: bool,
     ) -> CallResult {
+        let (function, distinct) = (call.function, call.distinct);
         let kind = match function {
             CallFunction::Count if argument.is_none() && filter.is_none() => return CallResult::Rows,
             CallFunction::Count => SlotKind::Count,
@@ -225,7 +229,8 @@ impl AggregateSpec {
         let extreme = matches!(kind, SlotKind::Least | SlotKind::Greatest);
         let values = match argument {
             Some(argument) if distinct || (extreme && !self.append_only) => {
-                Some(find_or_add(&mut self.value_sets, ValueSet { argument, filter }))
+                let exact = extreme && has_exact_form;
+                Some(find_or_add(&mut self.value_sets, ValueSet { argument, filter, exact }))
             }
             _ => None,
         };

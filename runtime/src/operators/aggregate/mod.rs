@@ -17,7 +17,8 @@
 //! was emitted.
 //!
 //! State tables (all keyed by the encoded group key first, so a group is on one worker):
-//! - 0: group key → row count (if it is needed), then the state of every [`Slot`] in order.
+//! - 0: group key → the key as it is shown (if equal keys may look different), row count (if it is needed), then the
+//!   state of every [`Slot`] in order.
 //! - 1 and on, one for each [`ValueSet`]: group key, value → how often the value is there; never 0.
 //!
 //! An entry in table 0 exists exactly for the groups in the output or the errors output.
@@ -35,8 +36,9 @@ mod changes;
 mod exec;
 mod lower;
 mod slots;
-#[cfg(any())]
+#[cfg(test)]
 mod tests;
+mod values;
 
 const NAME: &str = "aggregate";
 
@@ -88,6 +90,8 @@ enum SlotKind {
 struct ValueSet {
     argument: usize,
     filter: Option<usize>,
+    /// Whether equal values that look different are apart: for `min` and `max`, which show one of them.
+    exact: bool,
 }
 
 /// A column of results.

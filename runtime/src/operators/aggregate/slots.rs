@@ -5,8 +5,8 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, new_null_array};
 use datafusion::arrow::datatypes::DataType;
 
+use super::values::ValueEncoder;
 use super::{Slot, SlotKind};
-use crate::delta::key::KeyEncoder;
 use crate::error::{Error, Result};
 use crate::functions::aggregate::codec;
 use crate::functions::aggregate::grouped::{GroupedSums, Rows, grouped_sums};
@@ -29,7 +29,7 @@ pub(super) enum SlotStates {
 #[derive(Debug)]
 pub(super) struct Extremes {
     greatest: bool,
-    encoder: Arc<KeyEncoder>,
+    encoder: Arc<ValueEncoder>,
     values: Vec<Vec<u8>>,
 }
 
@@ -46,7 +46,7 @@ impl SlotStates {
             ),
             SlotKind::Least | SlotKind::Greatest => SlotStates::Extreme(Extremes {
                 greatest: slot.kind == SlotKind::Greatest,
-                encoder: Arc::new(KeyEncoder::new(std::slice::from_ref(argument))?),
+                encoder: Arc::new(ValueEncoder::new(argument, true)?),
                 values: Vec::new(),
             }),
         })
@@ -72,8 +72,8 @@ impl SlotStates {
                 rows.for_each(values, |row, group, weight| counts[group][usize::from(truths.value(row))] += weight);
             }
             SlotStates::Extreme(extremes) => {
-                let keys = extremes.encoder.encode(std::slice::from_ref(values))?;
-                rows.for_each(values, |row, group, _| extremes.offer(group, keys.row(row)));
+                let mut encoded = extremes.encoder.encode(values)?;
+                rows.for_each(values, |row, group, _| extremes.offer(group, encoded.row(row)));
             }
         }
         Ok(())
@@ -197,7 +197,7 @@ impl Extremes {
 
     fn array(&self, groups: usize, data_type: &DataType) -> Result<ArrayRef> {
         let present = self.values[..groups].iter().filter(|value| !value.is_empty()).map(Vec::as_slice);
-        let Some(values) = self.encoder.decode(present)?.pop() else {
+        let Some(values) = self.encoder.decode(present)? else {
             return Ok(new_null_array(data_type, groups));
         };
         if values.len() == groups {
