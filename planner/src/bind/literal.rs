@@ -305,7 +305,7 @@ fn parse_bytea(text: &str) -> Result<Vec<u8>, PlanError> {
     let invalid = |what: &str| PlanError::new(SqlState::INVALID_TEXT_REPRESENTATION, what.to_string());
     if let Some(hex) = text.strip_prefix("\\x") {
         let digits: Vec<u8> = hex.bytes().filter(|b| !b.is_ascii_whitespace()).collect();
-        if digits.len() % 2 != 0 {
+        if !digits.len().is_multiple_of(2) {
             return Err(invalid("invalid hexadecimal data: odd number of digits"));
         }
         let digit = |b: u8| (b as char).to_digit(16).map(|d| d as u8);

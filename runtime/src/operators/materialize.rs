@@ -90,7 +90,7 @@ impl Materialize {
         for (row, key) in keys.iter().enumerate() {
             weights.entry(key).or_insert((0, row)).0 += change.weight(row);
         }
-        let entries: Vec<(&(u16, Bytes), (i64, usize))> = weights.into_iter().collect();
+        let entries: Vec<_> = weights.into_iter().collect();
         let wanted: Vec<(u16, &[u8])> = entries.iter().map(|(key, _)| (key.0, key.1.as_ref())).collect();
         let stored = self.table.get_many(&wanted)?;
         let mut counts = Vec::with_capacity(entries.len());

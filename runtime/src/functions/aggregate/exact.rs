@@ -57,7 +57,7 @@ impl ExactSum {
         let times = weight.unsigned_abs();
         for (half, half_limb) in [(times & 0xffff_ffff, limb), (times >> 32, limb + 1)] {
             if half != 0 {
-                self.add_product(u128::from(mantissa) * u128::from(half) << shift, half_limb, negative);
+                self.add_product((u128::from(mantissa) * u128::from(half)) << shift, half_limb, negative);
             }
         }
     }

@@ -159,10 +159,10 @@ impl WindowFunction {
         let windows = Windows::new(slide, size, offset)?;
         match self.kind {
             WindowKind::TumbleStart => {
-                Ok(tumble(&windows, times, |window| window.0)?.with_data_type(data_type.clone()).to_array())
+                Ok(tumble(&windows, times, |window| window.0)?.with_data_type(data_type.clone()).into_array())
             }
             WindowKind::TumbleEnd => {
-                Ok(tumble(&windows, times, |window| window.1)?.with_data_type(data_type.clone()).to_array())
+                Ok(tumble(&windows, times, |window| window.1)?.with_data_type(data_type.clone()).into_array())
             }
             WindowKind::HopStarts => hop(&windows, times, data_type),
         }
@@ -216,7 +216,7 @@ impl Column {
         Column(self.0.with_data_type(data_type))
     }
 
-    fn to_array(self) -> ArrayRef {
+    fn into_array(self) -> ArrayRef {
         Arc::new(self.0)
     }
 }

@@ -47,6 +47,8 @@ struct Inner {
     format: Format,
 }
 
+// One of them a relation, behind an `Arc`: its size does not matter.
+#[allow(clippy::large_enum_variant)]
 enum Format {
     /// Keyed and multiset relations.
     Entries(EntryFormat),
