@@ -61,6 +61,8 @@ pub struct ExplainOptions {
 }
 
 /// A statement as written.
+// One a statement, moved once or twice: boxing its larger forms would only add noise.
+#[allow(clippy::large_enum_variant)]
 #[derive(Debug, Clone)]
 pub(crate) enum Syntax {
     Empty,

@@ -305,10 +305,7 @@ mod tests {
         let schema = schema("a int8, b text, c float8, d timestamp, e int8[], f bool, g interval");
         let lines = "+2 | 1 | x | 1.5 | 2020-01-02 03:04:05.25 | {1,NULL} | t | 1 mon 2 days 03:00:00\n\
                      -1 | NULL | NULL | 2 | 1969-12-31 23:59:59 | {} | f | 00:00:00";
-        assert_eq!(
-            text(&delta(&schema, lines)),
-            lines.replace("+2 | 1", "+2 | 1").split('\n').collect::<Vec<_>>().join("\n")
-        );
+        assert_eq!(text(&delta(&schema, lines)), lines);
     }
 
     #[test]

@@ -45,10 +45,6 @@ impl std::fmt::Debug for Runtime {
 impl Runtime {
     /// Starts the worker threads. One [`EpochResult`] comes through the receiver for each sealed epoch, in order; the
     /// receiver is disconnected when the runtime has stopped, or a defect has ended a worker.
-    ///
-    /// The channels have no bound of their own: whoever opens epochs keeps at most two in flight, and that bounds what
-    /// can be queued. A bounded channel could make the worker wait for its feeder and the feeder for the worker.
-    #[allow(clippy::disallowed_methods)]
     pub fn start(
         config: RuntimeConfig,
         store: Arc<dyn Store>,
