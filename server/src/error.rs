@@ -111,7 +111,7 @@ const SUCCESSFUL_COMPLETION: SqlState = SqlState("00000");
 
 impl Notice {
     /// A notice without a particular code.
-    pub fn notice(message: impl Into<String>) -> Self {
+    pub fn plain(message: impl Into<String>) -> Self {
         Notice {
             severity: Severity::Notice,
             sqlstate: SUCCESSFUL_COMPLETION,

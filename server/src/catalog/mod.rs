@@ -213,6 +213,8 @@ pub fn materialized_relations(id: u32, view: &MaterializedEntry) -> Result<(Rela
 }
 
 /// A change of the catalog.
+// A few an epoch at most.
+#[allow(clippy::large_enum_variant)]
 #[derive(Debug, Clone)]
 pub enum CatalogChange {
     /// Adds an entry or replaces the one with the same id.

@@ -108,7 +108,7 @@ fn commit(shared: &Shared, job: CommitJob) -> bool {
         pause(&shared.stopping);
     }
     shared.stuck.store(false, Ordering::SeqCst);
-    shared.published.store(Arc::new(Published { epoch, snapshot: shared.store.snapshot(), catalog: catalog.clone() }));
+    shared.published.store(Arc::new(Published { snapshot: shared.store.snapshot(), catalog: catalog.clone() }));
     shared.functions.publish(catalog);
     shared.epochs.send_replace(epoch);
     for answer in answers {
@@ -146,5 +146,5 @@ pub fn refused() -> ServerError {
 /// The newest epoch of a store, as published after recovery.
 pub fn publish_recovered(store: &Arc<dyn Store>, catalog: Arc<CatalogVersion>) -> Published {
     let snapshot = store.snapshot();
-    Published { epoch: snapshot.epoch(), snapshot, catalog }
+    Published { snapshot, catalog }
 }

@@ -61,8 +61,6 @@ const QUEUE_UNIT: usize = 1 << 10;
 
 /// The newest complete epoch, as reads see it.
 pub struct Published {
-    /// Its number.
-    pub epoch: Epoch,
     /// Its rows.
     pub snapshot: Arc<dyn Snapshot>,
     /// Its catalog.

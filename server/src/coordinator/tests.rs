@@ -187,13 +187,13 @@ async fn a_transaction_sees_its_own_changes_and_nobody_else_does() {
         assert_eq!(rows(&coordinator, &table).await, ["1 a", "3 new", "4 new"]);
 
         let mut transaction = Transaction::begin(coordinator.clone(), false).in_block();
-        transaction.truncate(&[table.clone()]).await.expect("truncates");
+        transaction.truncate(std::slice::from_ref(&table)).await.expect("truncates");
         transaction.insert(&insert(&table, &[(1, "again")]), &session()).await.expect("inserts");
         assert_eq!(rows_of(&mut transaction, &table).await, ["1 again"]);
         transaction.rollback();
         assert_eq!(rows(&coordinator, &table).await, ["1 a", "3 new", "4 new"]);
         let mut transaction = Transaction::begin(coordinator.clone(), false);
-        transaction.truncate(&[table.clone()]).await.expect("truncates");
+        transaction.truncate(std::slice::from_ref(&table)).await.expect("truncates");
         transaction.insert(&insert(&table, &[(1, "again")]), &session()).await.expect("inserts");
         transaction.commit().await.expect("commits");
         assert_eq!(rows(&coordinator, &table).await, ["1 again"]);

@@ -141,10 +141,8 @@ fn parse_options(options: &str) -> Vec<(String, String)> {
     while let Some(word) = words.next() {
         let assignment = if word == "-c" {
             words.next()
-        } else if let Some(rest) = word.strip_prefix("--").or_else(|| word.strip_prefix("-c")) {
-            Some(rest.to_owned())
         } else {
-            None
+            word.strip_prefix("--").or_else(|| word.strip_prefix("-c")).map(str::to_owned)
         };
         if let Some((name, value)) = assignment.as_deref().and_then(|text| text.split_once('=')) {
             settings.push((name.replace('-', "_"), value.to_owned()));

@@ -87,6 +87,8 @@ impl Rows {
 }
 
 /// How far a portal has come.
+// One a portal.
+#[allow(clippy::large_enum_variant)]
 pub enum Progress {
     /// Not executed yet.
     Ready(Statement),

@@ -32,7 +32,7 @@ fn done(tag: &str) -> DdlOutcome {
 }
 
 fn skipped(tag: &str, name: &str, kind: &str, code: SqlState) -> DdlOutcome {
-    let mut notice = Notice::notice(format!("{kind} \"{name}\" already exists, skipping"));
+    let mut notice = Notice::plain(format!("{kind} \"{name}\" already exists, skipping"));
     notice.sqlstate = code;
     DdlOutcome { tag: tag.to_owned(), notices: vec![notice] }
 }
@@ -383,5 +383,5 @@ fn recompute_notices(dataflow: &Dataflow, name: &str) -> Vec<Notice> {
     });
     let Some(detail) = recomputed else { return Vec::new() };
     let message = format!("part of materialized view \"{name}\" is computed anew whenever its input changes");
-    vec![Notice::notice(message).with_detail(detail).with_hint("EXPLAIN CREATE MATERIALIZED VIEW shows which part.")]
+    vec![Notice::plain(message).with_detail(detail).with_hint("EXPLAIN CREATE MATERIALIZED VIEW shows which part.")]
 }

@@ -155,7 +155,7 @@ fn missing(statement: &Drop, code: SqlState, message: String, targets: &mut Targ
     if !statement.if_exists {
         return Err(ServerError::new(code, message));
     }
-    targets.notices.push(Notice::notice(format!("{message}, skipping")));
+    targets.notices.push(Notice::plain(format!("{message}, skipping")));
     Ok(())
 }
 
@@ -206,12 +206,7 @@ impl Names<'_> {
     }
 }
 
-fn depended_on(
-    names: &Names<'_>,
-    kind: DropKind,
-    targets: &Targets,
-    dependents: &[Arc<CatalogObject>],
-) -> ServerError {
+fn depended_on(names: &Names<'_>, kind: DropKind, targets: &Targets, dependents: &[Arc<CatalogObject>]) -> ServerError {
     let first = match (targets.schemas.first(), targets.objects.first().and_then(|id| names.catalog.object(*id))) {
         (Some((schema, _)), _) => format!("schema {schema}"),
         (None, Some(object)) => names.of(object),
@@ -250,9 +245,9 @@ fn cascade_notice(names: &Names<'_>, dependents: &[Arc<CatalogObject>]) -> Optio
         .collect();
     match lines.as_slice() {
         [] => None,
-        [one] => Some(Notice::notice(one.clone())),
+        [one] => Some(Notice::plain(one.clone())),
         many => {
-            Some(Notice::notice(format!("drop cascades to {} other objects", many.len())).with_detail(many.join("\n")))
+            Some(Notice::plain(format!("drop cascades to {} other objects", many.len())).with_detail(many.join("\n")))
         }
     }
 }
