@@ -10,7 +10,7 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ParamValues, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::Placeholder;
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan};
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan};
 use plan::{PlanError, SqlState};
 
 use super::{coerce, walk};
@@ -58,10 +58,20 @@ pub(crate) fn resolve(plan: LogicalPlan) -> Result<(LogicalPlan, Vec<DataType>)>
     Ok((plan, types))
 }
 
-/// An untyped parameter beside an operand takes the operand's type.
+/// An untyped parameter beside an operand takes the operand's type; one that is cast is of the type that it is cast to.
 fn infer_operand(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expression else {
-        return Ok(Transformed::no(expression));
+    let (left, op, right) = match expression {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => (left, op, right),
+        Expr::Cast(Cast { expr, field }) => {
+            return Ok(match *expr {
+                Expr::Placeholder(Placeholder { id, field: None }) => {
+                    let expr = Box::new(Expr::Placeholder(Placeholder { id, field: Some(field.clone()) }));
+                    Transformed::yes(Expr::Cast(Cast { expr, field }))
+                }
+                other => Transformed::no(Expr::Cast(Cast { expr: Box::new(other), field })),
+            });
+        }
+        other => return Ok(Transformed::no(other)),
     };
     let typed = |operand: Box<Expr>, other: &Expr| match *operand {
         Expr::Placeholder(Placeholder { id, field: None }) => {
