@@ -61,10 +61,8 @@ fn rewrite_select(select: &mut ast::Select) -> bool {
         _ => None,
     };
     let Some(columns) = select.projection.iter().map(named).collect::<Option<Vec<_>>>() else { return false };
-    select.projection = columns
-        .into_iter()
-        .map(|alias| ast::SelectItem::ExprWithAlias { expr: null_text(), alias })
-        .collect();
+    select.projection =
+        columns.into_iter().map(|alias| ast::SelectItem::ExprWithAlias { expr: null_text(), alias }).collect();
     select.from.clear();
     select.selection = Some(Ast::Value(ast::Value::Boolean(false).with_empty_span()));
     true

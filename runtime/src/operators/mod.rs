@@ -108,17 +108,15 @@ pub trait OperatorDef: Lower {
 
 /// The spec as its operator's own type.
 pub(crate) fn spec_of<T: Spec>(spec: &dyn Spec) -> Result<&T> {
-    spec.as_any().downcast_ref().ok_or_else(|| {
-        PlanError::internal(format!("operator {} was given to another definition", spec.name())).into()
-    })
+    spec.as_any()
+        .downcast_ref()
+        .ok_or_else(|| PlanError::internal(format!("operator {} was given to another definition", spec.name())).into())
 }
 
 /// The state tables of an operator, as many as its spec says.
 pub(crate) fn state_tables<const N: usize>(tables: Vec<StateTable>) -> Result<[StateTable; N]> {
     let count = tables.len();
-    tables
-        .try_into()
-        .map_err(|_| PlanError::internal(format!("{count} state tables for an operator with {N}")).into())
+    tables.try_into().map_err(|_| PlanError::internal(format!("{count} state tables for an operator with {N}")).into())
 }
 
 /// All operators, from specific to general: the first that recognises a plan takes it.
