@@ -8,6 +8,8 @@ use clap::{Args, Parser, Subcommand};
 const STORE_SHARE_PERCENT: usize = 40;
 /// Part of `--memory` for the caches of operators. The rest is for queries and connections.
 const CACHE_SHARE_PERCENT: usize = 40;
+/// What running queries may take together at least.
+const QUERY_BYTES_MIN: usize = 256 << 20;
 /// Smallest `--memory` with which everything still works.
 const MEMORY_BYTES_MIN: usize = 64 << 20;
 /// `--memory` where the machine's memory cannot be found out.
@@ -106,6 +108,12 @@ impl Config {
     /// Bytes for the store's block cache and write buffers.
     pub fn store_bytes(&self) -> usize {
         self.memory_bytes / 100 * STORE_SHARE_PERCENT
+    }
+
+    /// Bytes that running queries may take together: half of the budget, since caches are rarely full, and never so
+    /// little that ordinary queries fail.
+    pub fn query_bytes(&self) -> usize {
+        (self.memory_bytes / 2).max(QUERY_BYTES_MIN)
     }
 
     /// Bytes for the caches of operators.

@@ -198,9 +198,9 @@ fn from_datafusion(error: &DataFusionError) -> ServerError {
         DataFusionError::Plan(what) => ServerError::new(plan_state(what), first_line(what)),
         DataFusionError::Configuration(what) => ServerError::new(SqlState::INVALID_PARAMETER_VALUE, first_line(what)),
         DataFusionError::Execution(what) => from_text(what, SqlState::DATA_EXCEPTION),
-        DataFusionError::ResourcesExhausted(what) => {
-            ServerError::new(SqlState::OUT_OF_MEMORY, "out of memory").with_detail(first_line(what))
-        }
+        DataFusionError::ResourcesExhausted(what) => ServerError::new(SqlState::OUT_OF_MEMORY, "out of memory")
+            .with_detail(first_line(what))
+            .with_hint("The option --memory says how much queries may take; a more selective query takes less."),
         DataFusionError::ParquetError(_) | DataFusionError::ObjectStore(_) => {
             ServerError::internal(first_line(&error.to_string()))
         }

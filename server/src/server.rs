@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::{SessionState, SessionStateBuilder};
 use fs4::fs_std::FileExt;
 use planner::Planner;
 use runtime::RuntimeConfig;
@@ -97,13 +99,24 @@ fn start_coordinator(config: &Config) -> Result<Arc<Coordinator>, String> {
     let functions = SystemFunctions::new();
     let operators = runtime::operators::definitions();
     let lower = operators.iter().map(|operator| operator.clone() as Arc<dyn plan::Lower>).collect();
-    let planner = Arc::new(Planner::new(crate::read::session_state(&functions), lower));
+    let planner = Arc::new(Planner::new(query_session(config, &functions)?, lower));
     let runtime = RuntimeConfig { workers: config.workers, cache_bytes: config.cache_bytes() };
     let coordinator = Coordinator::start(store, runtime, planner, functions)
         .map_err(|error| format!("cannot start from data directory \"{}\": {error}", config.data_dir.display()))?;
     coordinator.watch_disk(&config.data_dir);
     tracing::info!(elapsed_ms = runtime::clock::elapsed(started).as_millis() as u64, "data directory is open");
     Ok(coordinator)
+}
+
+/// The session in which queries run, with a limit to the memory that all of them take together: a query that needs more
+/// spills to disk or fails, and the server goes on.
+fn query_session(config: &Config, functions: &SystemFunctions) -> Result<SessionState, String> {
+    let environment = RuntimeEnvBuilder::new()
+        .with_memory_limit(config.query_bytes(), 1.0)
+        .build_arc()
+        .map_err(|error| format!("cannot set a limit to the memory of queries: {error}"))?;
+    let session = crate::read::session_state(functions);
+    Ok(SessionStateBuilder::new_from_existing(session).with_runtime_env(environment).build())
 }
 
 /// Takes the port.

@@ -4,7 +4,7 @@
 //! than its handler traits express. Sessions know nothing of this module but the text forms of values.
 //!
 //! Reading order: [`connection`] (bytes to messages), [`startup`], [`handler`] (simple queries), [`extended`], [`copy`],
-//! [`encode`] and [`decode`] (values), [`types`] (OIDs).
+//! [`encode`], [`text`], [`binary`] and [`decode`] (values), [`types`] (OIDs).
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -30,6 +30,7 @@ mod copy;
 mod decode;
 pub mod encode;
 mod extended;
+mod float;
 mod handler;
 mod notices;
 mod startup;
