@@ -98,18 +98,14 @@ pub(crate) fn rewrite_expression(expression: &mut Ast) {
                 at_most_one(select);
             }
         }
-        Ast::BinaryOp { left, op: ast::BinaryOperator::StringConcat, right } => {
-            if is_array_of(right, |text| text.contains("unnest(tc.reloptions)")) {
-                *expression = left.as_ref().clone();
-            }
+        Ast::BinaryOp { left, op: ast::BinaryOperator::StringConcat, right }
+            if is_array_of(right, |text| text.contains("unnest(tc.reloptions)")) =>
+        {
+            *expression = left.as_ref().clone();
         }
-        Ast::Function(_) => {
-            if is_array_of(expression, |text| text.contains("pg_auth_members")) {
-                *expression = null_of(ast::DataType::Array(ast::ArrayElemTypeDef::SquareBracket(
-                    Box::new(ast::DataType::Text),
-                    None,
-                )));
-            }
+        Ast::Function(_) if is_array_of(expression, |text| text.contains("pg_auth_members")) => {
+            let element = ast::ArrayElemTypeDef::SquareBracket(Box::new(ast::DataType::Text), None);
+            *expression = null_of(ast::DataType::Array(element));
         }
         _ => {}
     }

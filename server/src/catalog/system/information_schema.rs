@@ -27,7 +27,7 @@ fn tables(version: &CatalogVersion) -> Rows {
          reference_generation:t user_defined_type_catalog:t user_defined_type_schema:t user_defined_type_name:t \
          is_insertable_into:t is_typed:t commit_action:t",
     );
-    for relation in shown(version) {
+    for relation in shown(version).into_iter().filter(|relation| relation.kind != "t") {
         let (kind, insertable) = match relation.kind {
             "r" => ("BASE TABLE", "YES"),
             "v" => ("VIEW", "NO"),

@@ -200,7 +200,8 @@ pub fn shown(version: &CatalogVersion) -> Vec<Shown<'_>> {
                 object,
                 oid: oid(errors.relation.id.0),
                 name: format!("{}{}", object.name, crate::catalog::ERRORS_SUFFIX),
-                kind: "m",
+                // Belongs to another relation, as a TOAST table does: listings leave it out.
+                kind: "t",
                 columns: errors.relation.schema.clone(),
             });
         }
