@@ -121,8 +121,8 @@ impl Client {
             Err(error) => return Err(Failure::Statement(error)),
         };
         match message {
+            PgWireFrontendMessage::Query(_) if self.skipping => {}
             PgWireFrontendMessage::Query(query) => {
-                self.skipping = false;
                 self.simple_query(connection, &query.query).await?;
                 self.ready(connection).await.socket()?;
             }

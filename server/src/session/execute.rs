@@ -90,7 +90,8 @@ impl Session {
             Statement::Execute { name, arguments } => {
                 let prepared = self.prepared(&name)?;
                 let binding = self.binding(&prepared)?;
-                let statement = self.with_values(&binding, &arguments)?;
+                let values = self.arguments(&name, &binding, arguments)?;
+                let statement = self.with_values(&binding, &values)?;
                 Box::pin(self.execute(statement)).await
             }
             Statement::Deallocate { name } => {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, FieldRef, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
 use datafusion::common::ScalarValue;
 use parking_lot::Mutex;
 use plan::SqlState;
@@ -10,6 +10,7 @@ use planner::statement::{Cell, InsertSource};
 use planner::{Bound, Parsed, SessionInfo, Statement};
 
 use super::Session;
+use super::input::ColumnInput;
 use crate::catalog::CatalogVersion;
 use crate::error::{Result, ServerError};
 
@@ -124,6 +125,36 @@ impl Session {
             parameter_fields,
             schema,
         })
+    }
+
+    /// The arguments of EXECUTE, of the types of the parameters.
+    pub(super) fn arguments(
+        &self,
+        name: &str,
+        binding: &Binding,
+        arguments: Vec<ScalarValue>,
+    ) -> Result<Vec<ScalarValue>> {
+        let (wanted, given) = (binding.parameters.len(), arguments.len());
+        if wanted != given {
+            let message = format!("wrong number of parameters for prepared statement \"{name}\"");
+            return Err(ServerError::new(SqlState::SYNTAX_ERROR, message)
+                .with_detail(format!("Expected {wanted} parameters but got {given}.")));
+        }
+        let zone = self.settings.style().time_zone;
+        let cast = |(value, data_type): (ScalarValue, &DataType)| -> Result<ScalarValue> {
+            match value {
+                value if value.data_type() == *data_type => Ok(value),
+                // A literal in quotes is whatever it is read as.
+                ScalarValue::Utf8(Some(text)) => {
+                    let field = Arc::new(Field::new("argument", data_type.clone(), true));
+                    let mut input = ColumnInput::new(&field, 1, zone)?;
+                    input.append(text.as_bytes())?;
+                    Ok(ScalarValue::try_from_array(&input.finish()?, 0)?)
+                }
+                value => Ok(value.cast_to(data_type)?),
+            }
+        };
+        arguments.into_iter().zip(&binding.parameters).map(cast).collect()
     }
 
     /// A statement with values for its parameters.

@@ -50,10 +50,9 @@ pub fn value(definition: &Definition, value: &str) -> Result<String> {
         Kind::TimeZone => {
             TimeZone::parse(trimmed.trim_matches('\'')).map(|(_, name)| name).ok_or_else(|| invalid(definition, value))
         }
-        Kind::DateStyle => date_style(trimmed).ok_or_else(|| {
-            invalid(definition, value)
-                .with_hint("Only the ISO output style is supported, with field order MDY, DMY or YMD.")
-        }),
+        Kind::DateStyle => {
+            date_style(trimmed).ok_or_else(|| invalid(definition, value).with_hint("Only \"ISO, MDY\" is supported."))
+        }
         Kind::Encoding => {
             let plain: String = trimmed.chars().filter(char::is_ascii_alphanumeric).collect();
             match plain.to_ascii_lowercase().as_str() {
@@ -145,19 +144,17 @@ fn kilobytes(text: &str) -> Option<String> {
     UNITS.iter().find(|(size, _)| amount.is_multiple_of(*size)).map(|(size, unit)| format!("{}{unit}", amount / size))
 }
 
-/// The output style must stay ISO; the order of fields may change.
+/// The output style must stay ISO, and the order of fields in ambiguous input month, day, year: another order would be
+/// accepted here and not followed where dates are read.
 fn date_style(text: &str) -> Option<String> {
-    let mut order = "MDY";
     for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
         match word.to_ascii_lowercase().as_str() {
             "iso" | "default" => {}
-            "mdy" | "us" | "noneuro" | "noneuropean" => order = "MDY",
-            "dmy" | "euro" | "european" => order = "DMY",
-            "ymd" => order = "YMD",
+            "mdy" | "us" | "noneuro" | "noneuropean" => {}
             _ => return None,
         }
     }
-    Some(format!("ISO, {order}"))
+    Some("ISO, MDY".to_owned())
 }
 
 /// The schemas of a search path: quoted or lower-cased names. `"$user"`, a schema per user, is left out: nobody has one
@@ -203,7 +200,8 @@ mod tests {
         assert_eq!(parse_milliseconds("2min"), Some(120_000));
         assert_eq!(show_milliseconds(1500), "1500ms");
         assert_eq!(kilobytes("4096"), Some("4MB".into()));
-        assert_eq!(date_style("iso, dmy"), Some("ISO, DMY".into()));
+        assert_eq!(date_style("iso"), Some("ISO, MDY".into()));
+        assert_eq!(date_style("iso, dmy"), None);
         assert_eq!(date_style("german"), None);
     }
 }
