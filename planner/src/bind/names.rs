@@ -18,6 +18,29 @@ pub fn shown(name: &str) -> &str {
     name.split(REPEATED).next().unwrap_or(name)
 }
 
+/// Names the column of generate_series in FROM as PostgreSQL does: after the alias, or after the function.
+pub(crate) fn name_series(select: &mut ast::Select) {
+    for from in &mut select.from {
+        let joined = from.joins.iter_mut().map(|join| &mut join.relation);
+        for factor in std::iter::once(&mut from.relation).chain(joined) {
+            let ast::TableFactor::Table { name, alias, args: Some(_), .. } = factor else { continue };
+            let function = name.0.last().and_then(|part| part.as_ident()).map(fold);
+            if function.as_deref() != Some("generate_series") {
+                continue;
+            }
+            let alias = alias.get_or_insert_with(|| ast::TableAlias {
+                explicit: true,
+                name: Ident::new("generate_series"),
+                columns: Vec::new(),
+                at: None,
+            });
+            if alias.columns.is_empty() {
+                alias.columns.push(ast::TableAliasColumnDef { name: alias.name.clone(), data_type: None });
+            }
+        }
+    }
+}
+
 /// Gives every item without AS its PostgreSQL name, unless it is a column and has it anyway.
 pub(crate) fn name_items(select: &mut ast::Select) {
     let wildcard = select

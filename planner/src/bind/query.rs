@@ -157,6 +157,7 @@ fn rewrite_select(select: &mut ast::Select) -> Result<(), PlanError> {
         return Err(PlanError::unsupported("SELECT INTO").with_hint("Use CREATE TABLE AS."));
     }
     names::name_items(select);
+    names::name_series(select);
     crate::windows::grouping::rewrite(select, &mut [])
 }
 

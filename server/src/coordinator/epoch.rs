@@ -291,7 +291,7 @@ impl EpochLoop {
     /// Whether the disk has room for a set.
     fn has_room(&mut self, set: &WriteSet) -> bool {
         match self.shared.data_dir.get() {
-            Some(data_dir) => self.space.admits(data_dir, set.bytes()),
+            Some(data_dir) => self.space.admits(data_dir, set.stored_bytes()),
             None => true,
         }
     }

@@ -44,6 +44,11 @@ impl WriteSet {
     pub fn bytes(&self) -> usize {
         self.tables.iter().map(|table| table.bytes).sum()
     }
+
+    /// Bytes that it writes to the tables, without what views make of it.
+    pub fn stored_bytes(&self) -> usize {
+        self.tables.iter().map(|table| table.stored_bytes).sum()
+    }
 }
 
 /// What a transaction changes in one table.
@@ -64,7 +69,9 @@ pub struct TableWrites {
     pub inserted: Vec<RecordBatch>,
     /// First chunk number that is not used here.
     pub next_chunk: Option<i64>,
-    /// Rough size.
+    /// Bytes of the writes.
+    pub stored_bytes: usize,
+    /// Bytes that all of it keeps in memory, roughly.
     pub bytes: usize,
 }
 
@@ -307,6 +314,7 @@ impl TableBuffer {
             new_keys: Vec::new(),
             inserted: self.live()?,
             next_chunk: None,
+            stored_bytes: 0,
             bytes: 0,
         };
         if self.truncated {
@@ -321,9 +329,11 @@ impl TableBuffer {
         } else {
             self.prepare_numbered(&mut prepared, chunks)?;
         }
-        let written: usize = prepared.writes.iter().map(|(k, v)| k.len() + v.as_ref().map_or(0, Bytes::len) + 64).sum();
-        let fed: usize = prepared.changes.iter().map(|change| change.delta.memory_size()).sum();
-        prepared.bytes = written + fed;
+        let length = |(key, value): &Write| key.len() + value.as_ref().map_or(0, Bytes::len);
+        prepared.stored_bytes = prepared.writes.iter().map(length).sum();
+        // Deltas are slices of these batches.
+        let fed: usize = prepared.inserted.iter().map(RecordBatch::get_array_memory_size).sum();
+        prepared.bytes = prepared.stored_bytes + prepared.writes.len() * 64 + fed;
         Ok(prepared)
     }
 
