@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Datum};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Datum, Scalar};
 use datafusion::arrow::compute::kernels::numeric::{add, div, mul, sub};
 use datafusion::arrow::datatypes::{DataType, Float32Type, Float64Type};
 use datafusion::common::config::ConfigOptions;
@@ -42,7 +42,13 @@ fn division_by_zero() -> PlanError {
 
 /// Whether a divisor that meets a value is zero somewhere.
 fn divides_by_zero(dividend: &ArrayRef, divisor: &ArrayRef) -> bool {
-    let meets = |index: usize| dividend.len() == 1 || dividend.is_valid(index.min(dividend.len() - 1));
+    // A constant on one side meets every row of the other.
+    let meets = |index: usize| match dividend.len() {
+        0 => false,
+        1 => dividend.is_valid(0),
+        rows if divisor.len() == 1 => dividend.null_count() < rows,
+        _ => dividend.is_valid(index),
+    };
     match divisor.data_type() {
         DataType::Float64 => {
             let values = divisor.as_primitive::<Float64Type>();
@@ -91,10 +97,11 @@ impl ScalarUDFImpl for Checked {
         };
         let ((left, left_scalar), (right, right_scalar)) = (operand(0)?, operand(1)?);
         let data_type = left.data_type().clone();
-        let left_value = datafusion::arrow::array::Scalar::new(left.clone());
-        let right_value = datafusion::arrow::array::Scalar::new(right.clone());
-        let left_datum: &dyn Datum = if left_scalar { &left_value } else { &left };
-        let right_datum: &dyn Datum = if right_scalar { &right_value } else { &right };
+        let datum = |array: &ArrayRef, scalar: bool| -> Box<dyn Datum> {
+            if scalar { Box::new(Scalar::new(array.clone())) } else { Box::new(array.clone()) }
+        };
+        let (left_datum, right_datum) = (datum(&left, left_scalar), datum(&right, right_scalar));
+        let (left_datum, right_datum) = (left_datum.as_ref(), right_datum.as_ref());
         let result = match self.operator {
             Operator::Plus => add(left_datum, right_datum),
             Operator::Minus => sub(left_datum, right_datum),
