@@ -26,6 +26,9 @@ const LOCK_FILE: &str = "LOCK.tidemill";
 /// How long the health check waits for an answer.
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// How long the end of the process waits for statements that did not stop in time.
+const LEFT_BEHIND_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// Stack of async threads: deep queries recurse in planning.
 const STACK_BYTES: usize = 8 << 20;
 
@@ -46,8 +49,8 @@ pub fn run(config: &Config) -> Result<(), String> {
         .build()
         .map_err(|error| format!("cannot start threads: {error}"))?;
     let result = runtime.block_on(serve(config));
-    // Statements that still run would otherwise be waited for.
-    runtime.shutdown_timeout(Duration::from_millis(200));
+    // A statement that still runs is left behind after a moment; waiting for it could take for ever.
+    runtime.shutdown_timeout(LEFT_BEHIND_TIMEOUT);
     result
 }
 
@@ -71,7 +74,8 @@ async fn serve(config: &Config) -> Result<(), String> {
         }
         signal = signals.next() => {
             tracing::warn!("{signal}: stopping at once");
-            Ok(())
+            // Without waiting for anything: an epoch is written whole or not at all.
+            std::process::exit(0)
         }
     }
 }

@@ -8,7 +8,7 @@ use std::io::IsTerminal;
 
 use tracing_subscriber::EnvFilter;
 
-/// Starts writing logs that pass the filter.
+/// Starts writing logs that pass the filter. Panics are logged too, in one line with their place.
 pub fn start(filter: &str) -> Result<(), String> {
     let filter = EnvFilter::try_new(filter).map_err(|error| format!("--log: {error}"))?;
     tracing_subscriber::fmt()
@@ -17,5 +17,7 @@ pub fn start(filter: &str) -> Result<(), String> {
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
         .try_init()
-        .map_err(|error| format!("cannot start logging: {error}"))
+        .map_err(|error| format!("cannot start logging: {error}"))?;
+    std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
+    Ok(())
 }

@@ -9,7 +9,7 @@ use datafusion::arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit, i256
 use datafusion::common::ScalarValue;
 use plan::{PlanError, SqlState};
 
-use super::interval::parse_interval;
+pub(crate) use super::interval::parse_interval;
 use super::types::{PG_TYPE, type_name};
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
