@@ -26,11 +26,25 @@ const EMPTY: [&str; 9] = [
 
 /// Replaces selects over relations that are always empty.
 pub(crate) fn rewrite_query(query: &mut ast::Query) -> Result<(), PlanError> {
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        select.projection.iter_mut().for_each(name_current_schema);
+    }
     let single = matches!(query.body.as_ref(), SetExpr::Select(_));
     if rewrite_body(&mut query.body) && single {
         query.order_by = None;
     }
     Ok(())
+}
+
+/// `current_schema` without parentheses looks like a column; it becomes a constant, which needs the name said.
+fn name_current_schema(item: &mut ast::SelectItem) {
+    if let ast::SelectItem::UnnamedExpr(Ast::Identifier(name)) = item
+        && name.quote_style.is_none()
+        && name.value.eq_ignore_ascii_case("current_schema")
+    {
+        let alias = ast::Ident::new("current_schema");
+        *item = ast::SelectItem::ExprWithAlias { expr: Ast::Identifier(name.clone()), alias };
+    }
 }
 
 fn rewrite_body(body: &mut SetExpr) -> bool {
@@ -94,7 +108,7 @@ pub(crate) fn rewrite_expression(expression: &mut Ast) {
             let SetExpr::Select(select) = query.body.as_mut() else { return };
             if reads(select, &["pg_collation"]) {
                 *expression = null_text();
-            } else if reads(select, &["pg_attrdef"]) {
+            } else if reads(select, &["pg_attrdef"]) || is_class_by_oid(select) {
                 at_most_one(select);
             }
         }
@@ -119,6 +133,24 @@ fn at_most_one(select: &mut ast::Select) {
     {
         *item = call("max", vec![item.clone()]);
     }
+    // That a column has a default is said by the row's being there; a condition on the outer row alone would keep the
+    // select from becoming a join.
+    let Some(condition) = &mut select.selection else { return };
+    if let Ast::BinaryOp { left, op: ast::BinaryOperator::And, right } = condition
+        && matches!(right.as_ref(), Ast::CompoundIdentifier(parts) if parts.last().is_some_and(|part| fold(part) == "atthasdef"))
+    {
+        *condition = left.as_ref().clone();
+    }
+}
+
+/// Whether a select reads `pg_class` alone, by its key.
+fn is_class_by_oid(select: &ast::Select) -> bool {
+    let key = |side: &Ast| matches!(side, Ast::CompoundIdentifier(parts) if parts.last().is_some_and(|part| fold(part) == "oid"));
+    let by_key = |condition: &Ast| matches!(condition, Ast::BinaryOp { left, op: ast::BinaryOperator::Eq, right } if key(left) || key(right));
+    select.from.len() == 1
+        && select.from.iter().all(|from| from.joins.is_empty())
+        && reads(select, &["pg_class"])
+        && select.selection.as_ref().is_some_and(by_key)
 }
 
 /// Whether an expression is ARRAY(SELECT ...) of a certain select.
