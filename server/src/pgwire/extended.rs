@@ -155,8 +155,8 @@ impl Client {
                 }
                 Some(rows.command_tag(sent))
             }
-            Outcome::CopyIn(reader) => Some(self.copy_in(connection, *reader).await?),
-            Outcome::CopyOut(rows, options) => Some(self.copy_out(connection, rows, &options).await?),
+            Outcome::CopyIn(reader) => Some(Box::pin(self.copy_in(connection, *reader)).await?),
+            Outcome::CopyOut(rows, options) => Some(Box::pin(self.copy_out(connection, rows, &options)).await?),
         };
         // A client that ends its batch here gets its acknowledgement only when it is true.
         if connection.next_is(SYNC) {

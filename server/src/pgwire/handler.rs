@@ -175,8 +175,8 @@ impl Client {
                 let (sent, _) = self.send_rows(connection, &mut rows, &schema, &formats, u64::MAX).await?;
                 Ok(Some(rows.command_tag(sent)))
             }
-            Outcome::CopyIn(reader) => Ok(Some(self.copy_in(connection, *reader).await?)),
-            Outcome::CopyOut(rows, options) => Ok(Some(self.copy_out(connection, rows, &options).await?)),
+            Outcome::CopyIn(reader) => Ok(Some(Box::pin(self.copy_in(connection, *reader)).await?)),
+            Outcome::CopyOut(rows, options) => Ok(Some(Box::pin(self.copy_out(connection, rows, &options)).await?)),
         }
     }
 

@@ -14,7 +14,7 @@ use super::copy::CopyReader;
 use super::portal::Tag;
 use super::{Guard, Rows, Session};
 use crate::coordinator::DmlResult;
-use crate::error::{Notice, Result};
+use crate::error::{Notice, Result, ServerError};
 
 /// What a statement leads to.
 pub enum Outcome {
@@ -31,34 +31,15 @@ pub enum Outcome {
 }
 
 impl Session {
-    /// Runs a statement within the session's transaction.
+    /// Runs a statement within the session's transaction. The work of statements other than INSERT is boxed: its state would
+    /// make that of every statement large, and large states are costly to move.
     pub(super) async fn execute(&mut self, statement: Statement) -> Result<Outcome> {
         self.join_implicit();
         match statement {
             Statement::Empty => Ok(Outcome::Empty),
             Statement::Query(plan) => Ok(Outcome::Rows(self.query(&plan).await?)),
-            Statement::Insert(insert) => {
-                let info = self.info().clone();
-                let (guard, transaction) = self.guarded_transaction()?;
-                let result = guard.run(transaction.insert(&insert, &info)).await?;
-                Ok(changed("INSERT 0", result))
-            }
-            Statement::Update(update) => {
-                let info = self.info().clone();
-                let (guard, transaction) = self.guarded_transaction()?;
-                let result = guard.run(transaction.update(&update, &info)).await?;
-                Ok(changed("UPDATE", result))
-            }
-            Statement::Delete(delete) => {
-                let info = self.info().clone();
-                let (guard, transaction) = self.guarded_transaction()?;
-                let result = guard.run(transaction.delete(&delete, &info)).await?;
-                Ok(changed("DELETE", result))
-            }
-            Statement::Truncate(tables) => {
-                let (guard, transaction) = self.guarded_transaction()?;
-                guard.run(transaction.truncate(&tables)).await?;
-                Ok(Outcome::Done("TRUNCATE TABLE".to_owned()))
+            Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::Truncate(_) => {
+                self.change(&statement).await
             }
             Statement::CopyIn(copy) => Ok(Outcome::CopyIn(Box::new(self.copy_reader(copy)?))),
             Statement::CopyOut(copy) => Ok(Outcome::CopyOut(self.query(&copy.query).await?, copy.options)),
@@ -78,11 +59,7 @@ impl Session {
             Statement::Explain { lines } => Ok(Outcome::Rows(text_rows(explain_schema(), vec![lines], "EXPLAIN")?)),
             Statement::Show { name } => self.show(&name),
             Statement::Set { name, value, local } => self.set(&name, value.as_deref(), local),
-            Statement::Reset { name } => {
-                let in_block = self.in_block();
-                self.settings_mut().reset(&name, in_block)?;
-                Ok(Outcome::Done("RESET".to_owned()))
-            }
+            Statement::Reset { name } => self.reset(&name, "RESET"),
             Statement::Prepare { name, text, types } => {
                 self.prepare(&name, &text, types.into_iter().map(Some).collect())?;
                 Ok(Outcome::Done("PREPARE".to_owned()))
@@ -98,25 +75,40 @@ impl Session {
                 self.deallocate(name.as_deref())?;
                 Ok(Outcome::Done(if name.is_none() { "DEALLOCATE ALL" } else { "DEALLOCATE" }.to_owned()))
             }
-            Statement::DeclareCursor { name, query } => self.declare_cursor(&name, &query).await,
+            Statement::DeclareCursor { name, query } => Box::pin(self.declare_cursor(&name, &query)).await,
             Statement::Fetch { name, count } => Box::pin(self.fetch(&name, count)).await,
             Statement::CloseCursor { name } => self.close_cursor(name.as_deref()),
             Statement::DiscardAll => {
                 self.portals.clear();
                 self.prepared.clear();
-                let in_block = self.in_block();
-                self.settings_mut().reset("all", in_block)?;
-                Ok(Outcome::Done("DISCARD ALL".to_owned()))
+                self.reset("all", "DISCARD ALL")
             }
             Statement::NoOperation { tag } => Ok(Outcome::Done(tag)),
         }
+    }
+
+    /// INSERT, UPDATE, DELETE, TRUNCATE.
+    async fn change(&mut self, statement: &Statement) -> Result<Outcome> {
+        let info = self.info().clone();
+        let (guard, transaction) = self.guarded_transaction()?;
+        let (word, result) = match statement {
+            Statement::Insert(insert) => ("INSERT 0", guard.run(transaction.insert(insert, &info)).await?),
+            Statement::Update(update) => ("UPDATE", guard.run(Box::pin(transaction.update(update, &info))).await?),
+            Statement::Delete(delete) => ("DELETE", guard.run(Box::pin(transaction.delete(delete, &info))).await?),
+            Statement::Truncate(tables) => {
+                guard.run(Box::pin(transaction.truncate(tables))).await?;
+                return Ok(Outcome::Done("TRUNCATE TABLE".to_owned()));
+            }
+            _ => return Err(ServerError::internal("a statement that changes no rows")),
+        };
+        Ok(changed(word, result))
     }
 
     /// Begins a query; its rows come as they are taken.
     pub(super) async fn query(&mut self, plan: &LogicalPlan) -> Result<Rows> {
         let info = self.info().clone();
         let (guard, transaction) = self.guarded_transaction()?;
-        let mut query = guard.run(transaction.query(plan, &info)).await?;
+        let mut query = guard.run(Box::pin(transaction.query(plan, &info))).await?;
         self.notices.append(&mut query.warnings);
         Ok(Rows::of_query(query))
     }
@@ -125,7 +117,7 @@ impl Session {
     async fn define(&mut self, statement: &Statement) -> Result<Outcome> {
         let info = self.info().clone();
         let (guard, transaction) = self.guarded_transaction()?;
-        let mut outcome = guard.run(transaction.ddl(statement, &info)).await?;
+        let mut outcome = guard.run(Box::pin(transaction.ddl(statement, &info))).await?;
         self.notices.append(&mut outcome.notices);
         Ok(Outcome::Done(outcome.tag))
     }
@@ -160,6 +152,13 @@ impl Session {
             self.set_read_only(read_only)?;
         }
         Ok(Outcome::Done("SET".to_owned()))
+    }
+
+    /// RESET and what implies it.
+    fn reset(&mut self, name: &str, tag: &str) -> Result<Outcome> {
+        let in_block = self.in_block();
+        self.settings_mut().reset(name, in_block)?;
+        Ok(Outcome::Done(tag.to_owned()))
     }
 
     /// Columns of the rows that a statement returns, also where only the session knows them.
