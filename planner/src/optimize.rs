@@ -20,10 +20,15 @@ use plan::PlanError;
 
 use crate::Planner;
 
-/// Rules of DataFusion that are off for dataflows, with the reason.
-const OFF_IN_DATAFLOWS: &[&str] = &[
-    // Count distinct is kept incrementally by the aggregate itself; two aggregates would keep twice the state.
+/// Rules of DataFusion that are off, with the reason.
+const OFF: &[&str] = &[
+    // It makes a sum a sum of sums: that is of another type (sum of integers is bigint, of bigints numeric) and rounds
+    // floats twice. Aggregates keep their distinct values themselves.
     "single_distinct_aggregation_to_group_by",
+];
+
+/// Rules that are off for dataflows besides.
+const OFF_IN_DATAFLOWS: &[&str] = &[
     // Joins of ours skip NULL keys anyway.
     "filter_null_join_keys",
 ];
@@ -58,15 +63,17 @@ impl Planner {
     /// Optimizes a bound plan for execution as an ad-hoc query. `now_micros` is the statement's time in microseconds since
     /// 1970, to which now() is folded.
     pub fn optimize(&self, plan: LogicalPlan, now_micros: i64) -> Result<LogicalPlan, PlanError> {
-        let session = self.session_state();
-        self.run_rules(plan, Some(now_micros), session.optimizer())
+        self.run_rules(plan, Some(now_micros), &self.optimizer_without(OFF))
     }
 
     /// Optimizes a bound plan for a dataflow. now() is never folded.
     pub(crate) fn optimize_for_dataflow(&self, plan: LogicalPlan) -> Result<LogicalPlan, PlanError> {
+        self.run_rules(plan, None, &self.optimizer_without(&[OFF, OFF_IN_DATAFLOWS].concat()))
+    }
+
+    fn optimizer_without(&self, off: &[&str]) -> Optimizer {
         let rules = self.session_state().optimizers().iter();
-        let kept = rules.filter(|rule| !OFF_IN_DATAFLOWS.contains(&rule.name())).cloned().collect();
-        self.run_rules(plan, None, &Optimizer::with_rules(kept))
+        Optimizer::with_rules(rules.filter(|rule| !off.contains(&rule.name())).cloned().collect())
     }
 
     fn run_rules(

@@ -58,6 +58,8 @@ pub const FUNCTIONS: &[&FunctionDef] = &[
     &aggregate::avg::DEFINITION,
     &aggregate::min::DEFINITION,
     &aggregate::max::DEFINITION,
+    &aggregate::every::DEFINITION,
+    &aggregate::variance::DEFINITION,
 ];
 
 /// The scalar functions, to register with DataFusion.

@@ -20,7 +20,7 @@ pub static DEFINITION: FunctionDef = FunctionDef {
            floating-point numbers is their exact sum, rounded, divided by their number. `mean` is another name. \
            `DISTINCT` and `FILTER` are supported.",
     examples: &[
-        Example { query: "SELECT avg(x) FROM (VALUES (1), (2), (NULL)) AS t(x)", result: "1.5" },
+        Example { query: "SELECT avg(x) FROM (VALUES (1), (2), (NULL)) AS t(x)", result: "1.5000000000000000" },
         Example { query: "SELECT avg(x) FROM (VALUES (1), (2), (2)) AS t(x)", result: "1.6666666666666667" },
         Example { query: "SELECT avg(CAST(x AS double precision)) FROM (VALUES (1), (2)) AS t(x)", result: "1.5" },
     ],

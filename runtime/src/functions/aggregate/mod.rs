@@ -9,6 +9,7 @@ use datafusion::arrow::datatypes::{DataType, IntervalUnit};
 pub mod accumulate;
 pub mod avg;
 pub mod codec;
+pub mod every;
 pub mod exact;
 pub mod extreme;
 pub mod grouped;
@@ -19,6 +20,7 @@ pub mod results;
 pub mod sum;
 pub mod sums;
 pub mod udaf;
+pub mod variance;
 pub mod wide;
 
 /// PostgreSQL's name of a type, for messages.

@@ -1,6 +1,5 @@
 //! `sum` and `avg` as DataFusion sees them.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
@@ -74,21 +73,6 @@ impl AggregateUDFImpl for SumFunction {
         accepted
             .and_then(|accepted| result_type(self.function, &accepted))
             .ok_or_else(|| self.no_such_function(arguments))
-    }
-
-    fn return_field(&self, arguments: &[FieldRef]) -> Result<FieldRef> {
-        let types: Vec<DataType> = arguments.iter().map(|field| field.data_type().clone()).collect();
-        let data_type = self.return_type(&types)?;
-        // A sum of decimals is printed with the argument's digits after the point; other exact results have the type
-        // numeric without a fixed number of digits.
-        let of_decimals = self.function == Function::Sum && types.iter().any(DataType::is_decimal);
-        let free = data_type.is_decimal() && !of_decimals;
-        let field = Field::new(self.name(), data_type, true);
-        Ok(Arc::new(if free {
-            field.with_metadata(HashMap::from([("pg_type".to_string(), "numeric".to_string())]))
-        } else {
-            field
-        }))
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
