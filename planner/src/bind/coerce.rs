@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
 use plan::{PlanError, SqlState};
 
 use super::errors::external;
-use super::literal::{check_text, numeric_overflow, out_of_range, parse_text, round_micros};
+use super::literal::{check_text, cut_text, numeric_overflow, out_of_range, parse_text, round_micros};
 use super::types::{PG_TYPE, type_name};
 
 /// Whether a value of a type may be written to a column without an explicit cast. `untyped` is a string constant
@@ -173,12 +173,24 @@ fn checked_cast(array: &ArrayRef, to: &DataType, error: impl Fn() -> PlanError) 
 pub(crate) struct Assign {
     to: FieldRef,
     time_zone: String,
+    /// A cast that is written: cuts texts that are too long.
+    explicit: bool,
     signature: Signature,
 }
 
 impl Assign {
-    fn new(to: FieldRef, time_zone: &str) -> Self {
-        Assign { to, time_zone: time_zone.to_string(), signature: Signature::any(1, Volatility::Immutable) }
+    fn new(to: FieldRef, time_zone: &str, explicit: bool) -> Self {
+        let signature = Signature::any(1, Volatility::Immutable);
+        Assign { to, time_zone: time_zone.to_string(), explicit, signature }
+    }
+
+    fn convert(&self, array: &ArrayRef) -> Result<ArrayRef, PlanError> {
+        if self.explicit && array.data_type() == &DataType::Utf8 && self.to.data_type() == &DataType::Utf8 {
+            let texts = array.as_string::<i32>().iter();
+            let cut: StringArray = texts.map(|text| text.map(|text| cut_text(text, &self.to))).collect();
+            return assign_array(&(Arc::new(cut) as ArrayRef), &self.to, &self.time_zone);
+        }
+        assign_array(array, &self.to, &self.time_zone)
     }
 }
 
@@ -206,13 +218,46 @@ impl ScalarUDFImpl for Assign {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> datafusion::error::Result<ColumnarValue> {
         match &args.args[0] {
             ColumnarValue::Scalar(value) => {
-                assign(value, &self.to, &self.time_zone).map(ColumnarValue::Scalar).map_err(external)
+                let array = self.convert(&value.to_array()?).map_err(external)?;
+                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?))
             }
-            ColumnarValue::Array(array) => {
-                assign_array(array, &self.to, &self.time_zone).map(ColumnarValue::Array).map_err(external)
-            }
+            ColumnarValue::Array(array) => self.convert(array).map(ColumnarValue::Array).map_err(external),
         }
     }
+}
+
+/// A cast that is written, where PostgreSQL's differs from Arrow's: rounding, ranges, lengths, and texts. `None` where
+/// it does not.
+pub(crate) fn explicit_cast(
+    expression: &Expr,
+    from: &DataType,
+    to: &FieldRef,
+    time_zone: &str,
+) -> Result<Option<Expr>, PlanError> {
+    if let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = expression {
+        let text = if to.data_type() == &DataType::Utf8 { cut_text(text, to) } else { text };
+        return match parse_text(text, to, time_zone) {
+            Ok(value) => Ok(Some(Expr::Literal(value, None))),
+            Err(error) if error.sqlstate == SqlState::FEATURE_NOT_SUPPORTED => Ok(None),
+            Err(error) => Err(error),
+        };
+    }
+    let target = to.data_type();
+    let decimal = |data_type: &DataType| matches!(data_type, DataType::Decimal128(_, _) | DataType::Decimal256(_, _));
+    let number = |data_type: &DataType| data_type.is_integer() || data_type.is_floating() || decimal(data_type);
+    let instant = matches!(from, DataType::Timestamp(_, _));
+    let needed = match (from, target) {
+        (DataType::Utf8, DataType::Utf8) => !fits_as_is(from, to),
+        (DataType::Utf8, DataType::List(_)) => true,
+        (DataType::Utf8, _) => true,
+        (_, DataType::Utf8) => instant || !fits_as_is(&DataType::Utf8, to),
+        _ => from != target && number(from) && (target.is_integer() || decimal(target)),
+    };
+    if !needed {
+        return Ok(None);
+    }
+    let function = ScalarUDF::new_from_impl(Assign::new(to.clone(), time_zone, true));
+    Ok(Some(function.call(vec![expression.clone()])))
 }
 
 /// An expression of a type, converted to a column's type.
@@ -230,6 +275,6 @@ pub(crate) fn assign_expression(
     if let Expr::Literal(value, _) = &expression {
         return Ok(Expr::Literal(assign(value, to, time_zone)?, None));
     }
-    let function = ScalarUDF::new_from_impl(Assign::new(to.clone(), time_zone));
+    let function = ScalarUDF::new_from_impl(Assign::new(to.clone(), time_zone, false));
     Ok(function.call(vec![expression]))
 }

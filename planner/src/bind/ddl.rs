@@ -15,7 +15,7 @@ use crate::Planner;
 use crate::catalog::{Catalog, ColumnInfo, SessionInfo};
 use crate::explain::{explain_dataflow, explain_query};
 use crate::parse::{self, ColumnSyntax, CreateTableSyntax, CreateViewSyntax, ExplainOptions, Parsed, Syntax};
-use crate::statement::{CreateTable, CreateView, ObjectName};
+use crate::statement::{CreateTable, CreateView, InsertSource, ObjectName, Statement};
 
 fn new_relation(
     context: &Context<'_>,
@@ -311,8 +311,29 @@ pub(super) fn explain(
             let view = create_view(&context, syntax)?;
             Ok(explain_query(&planner.optimize(view.plan, 0)?))
         }
+        Syntax::Insert(_) | Syntax::Update(_) | Syntax::Delete(_) => {
+            explain_change(planner, super::bind(planner, statement, catalog, session, &[])?.statement)
+        }
         Syntax::Unsupported(what) => Err(PlanError::unsupported(what)),
         _ => Err(PlanError::unsupported("EXPLAIN of this statement")
             .with_hint("EXPLAIN takes a query or CREATE MATERIALIZED VIEW.")),
     }
+}
+
+/// The plan of a statement that changes rows, under a line that says what it does with them.
+fn explain_change(planner: &Planner, statement: Statement) -> Result<Vec<String>, PlanError> {
+    let (title, plan) = match statement {
+        Statement::Insert(insert) => {
+            let title = format!("Insert on {}", insert.table.relation.name);
+            match insert.source {
+                InsertSource::Rows(rows) => return Ok(vec![title, format!("  Values: {} rows", rows.len())]),
+                InsertSource::Plan(plan) => (title, plan),
+            }
+        }
+        Statement::Update(update) => (format!("Update on {}", update.table.relation.name), update.query),
+        Statement::Delete(delete) => (format!("Delete on {}", delete.table.relation.name), delete.query),
+        _ => return Err(PlanError::internal("EXPLAIN of a statement that changes no rows")),
+    };
+    let below = explain_query(&planner.optimize(plan, 0)?);
+    Ok(std::iter::once(title).chain(below.into_iter().map(|line| format!("  {line}"))).collect())
 }

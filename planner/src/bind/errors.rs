@@ -165,6 +165,15 @@ fn from_message(message: &str, source: &Source) -> PlanError {
         return PlanError::new(SqlState::UNDEFINED_FUNCTION, operator_message(message))
             .with_hint("You might need to add explicit type casts.");
     }
+    if let Some(target) = message.split("Can't cast value ").nth(1).and_then(|rest| rest.split("to type ").nth(1)) {
+        let name = match target.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default() {
+            "Int16" => "smallint",
+            "Int32" => "integer",
+            "Int64" => "bigint",
+            _ => "value",
+        };
+        return PlanError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, format!("{name} out of range"));
+    }
     if message.contains("Cannot cast") || message.contains("Unsupported CAST") {
         return PlanError::new(SqlState::CANNOT_COERCE, first_line(message));
     }

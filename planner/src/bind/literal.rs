@@ -215,17 +215,26 @@ fn parse_decimal(text: &str, field: &Field) -> Result<ScalarValue, PlanError> {
     Ok(ScalarValue::Decimal256(Some(if negative { value.wrapping_neg() } else { value }), precision, scale))
 }
 
-/// What a text-like column makes of a text: lengths, padding, and the canonical form of uuid and jsonb.
+/// An explicit cast to varchar(n) or char(n) cuts what is too long.
+pub(crate) fn cut_text<'a>(text: &'a str, field: &Field) -> &'a str {
+    let length = field.metadata().get(PG_TYPE).and_then(|pg_type| {
+        length_in(pg_type, "character varying(").or_else(|| length_in(pg_type, "character("))
+    });
+    match length.and_then(|length| text.char_indices().nth(length)) {
+        Some((end, _)) => &text[..end],
+        None => text,
+    }
+}
+
+/// What a text-like column makes of a text: lengths, and the canonical form of char(n), uuid and jsonb.
 pub(crate) fn check_text(text: &str, field: &Field) -> Result<String, PlanError> {
     let Some(pg_type) = field.metadata().get(PG_TYPE) else { return Ok(text.to_string()) };
     if let Some(length) = length_in(pg_type, "character varying(") {
         return fit(text, length, pg_type);
     }
     if let Some(length) = length_in(pg_type, "character(") {
-        let mut fitted = fit(text, length, pg_type)?;
-        let missing = length - fitted.chars().count();
-        fitted.extend(std::iter::repeat_n(' ', missing));
-        return Ok(fitted);
+        // Blanks at the end of a char(n) mean nothing: they are taken off, and put back where it is printed.
+        return fit(text, length, pg_type).map(|fitted| fitted.trim_end_matches(' ').to_string());
     }
     match pg_type.as_str() {
         "uuid" => {

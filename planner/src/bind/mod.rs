@@ -33,7 +33,7 @@ pub(crate) mod walk;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use datafusion::execution::{SessionState, SessionStateBuilder};
+use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use plan::{PlanError, SqlState};
 
@@ -47,12 +47,27 @@ use names::shown;
 pub(crate) use operators::{call, text as text_ast};
 use query::output_schema;
 
-/// Adds the planner's own rules to DataFusion's session.
+/// Adds the planner's own rules to DataFusion's session. Instants are in UTC; a client's time zone matters only where
+/// they are read and printed.
 pub(crate) fn prepare_session(session: SessionState) -> SessionState {
-    SessionStateBuilder::new_from_existing(session)
+    let mut config = session.config().clone();
+    config.options_mut().execution.time_zone = Some("UTC".to_string());
+    let functions: Vec<_> = session
+        .scalar_functions()
+        .values()
+        .filter_map(|function| function.inner().with_updated_config(config.options()))
+        .collect();
+    let mut state = SessionStateBuilder::new_from_existing(session)
+        .with_config(config)
         .with_analyzer_rule(Arc::new(arithmetic::CheckedArithmetic))
         .with_analyzer_rule(Arc::new(keys::NormalizeKeys))
-        .build()
+        .build();
+    for function in functions {
+        if let Err(error) = state.register_udf(Arc::new(function)) {
+            tracing::error!(%error, "a function is not registered");
+        }
+    }
+    state
 }
 
 /// Resolves the names and types of a statement.

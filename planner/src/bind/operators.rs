@@ -9,7 +9,9 @@ use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPla
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Expr as Ast, FunctionArguments};
 use plan::PlanError;
 
-use super::walk;
+use super::errors::external;
+use super::interval::parse_interval;
+use super::{coerce, walk};
 use crate::catalog::SessionInfo;
 use crate::parse::fold;
 
@@ -45,6 +47,34 @@ pub(crate) fn rewrite(expression: &mut Ast, session: &SessionInfo) -> std::resul
             {
                 *expression = call(&format!("{alias}out"), vec![expr.as_ref().clone()]);
             }
+        }
+        Ast::Interval(interval) => {
+            if let Some(text) = super::interval_text(interval) {
+                let value = parse_interval(&text)?;
+                // In the units that Arrow reads.
+                let text = format!("{} months {} days {} nanoseconds", value.months, value.days, value.nanoseconds);
+                interval.value = Box::new(self::text(text));
+                interval.leading_field = None;
+            }
+        }
+        Ast::Extract { field, expr, .. } => {
+            let scale = match field {
+                ast::DateTimeField::Second | ast::DateTimeField::Seconds => "0.000001",
+                ast::DateTimeField::Millisecond | ast::DateTimeField::Milliseconds => "0.001",
+                ast::DateTimeField::Epoch => {
+                    let epoch = call("date_part", vec![self::text("epoch".to_string()), expr.as_ref().clone()]);
+                    *expression = cast(epoch, 26, 6);
+                    return Ok(());
+                }
+                _ => return Ok(()),
+            };
+            // Whole seconds and their fraction: a numeric, as in PostgreSQL.
+            let micros = call("date_part", vec![self::text("microsecond".to_string()), expr.as_ref().clone()]);
+            *expression = Ast::Nested(Box::new(Ast::BinaryOp {
+                left: Box::new(cast(micros, 10, 0)),
+                op: BinaryOperator::Multiply,
+                right: Box::new(Ast::Value(ast::Value::Number(scale.to_string(), false).with_empty_span())),
+            }));
         }
         Ast::Function(function) => {
             if function.name.0.len() == 2
@@ -127,6 +157,17 @@ fn session_value(function: &ast::Function, session: &SessionInfo) -> Option<Stri
     }
 }
 
+/// A cast to numeric(p,s) in a syntax tree.
+fn cast(value: Ast, precision: u64, scale: i64) -> Ast {
+    Ast::Cast {
+        kind: ast::CastKind::Cast,
+        expr: Box::new(value),
+        data_type: ast::DataType::Numeric(ast::ExactNumberInfo::PrecisionAndScale(precision, scale)),
+        array: false,
+        format: None,
+    }
+}
+
 /// A text constant in a syntax tree.
 pub(crate) fn text(value: String) -> Ast {
     Ast::Value(ast::Value::SingleQuotedString(value).with_empty_span())
@@ -154,10 +195,22 @@ pub(crate) fn call(name: &str, arguments: Vec<Ast>) -> Ast {
 
 /// A text constant compared or calculated with a value of another type takes that type, as in PostgreSQL; and dates
 /// are calculated with in days.
-pub(crate) fn text_constants(plan: LogicalPlan) -> Result<LogicalPlan> {
-    walk::expressions(plan, &mut |expression, schema| {
-        typed_constants(expression, schema)?.transform_data(|expression| date_arithmetic(expression, schema))
-    })
+pub(crate) fn text_constants(plan: LogicalPlan, time_zone: &str) -> Result<LogicalPlan> {
+    walk::expressions(plan, &mut |expression, schema| rewrite_typed(expression, schema, time_zone))
+}
+
+/// One expression of [`text_constants`].
+pub(crate) fn rewrite_typed(expression: Expr, schema: &DFSchema, time_zone: &str) -> Result<Transformed<Expr>> {
+    if let Expr::Cast(cast) = &expression
+        && let Ok(from) = cast.expr.get_type(schema)
+    {
+        let checked = coerce::explicit_cast(&cast.expr, &from, &cast.field, time_zone).map_err(external)?;
+        return Ok(match checked {
+            Some(checked) => Transformed::yes(checked),
+            None => Transformed::no(expression),
+        });
+    }
+    typed_constants(expression, schema)?.transform_data(|expression| date_arithmetic(expression, schema))
 }
 
 /// Whole numbers that fit are integers and not bigints. In a recursive query types are fixed already.
@@ -193,7 +246,10 @@ fn date_arithmetic(expression: Expr, schema: &DFSchema) -> Result<Transformed<Ex
     let days = |expression: Box<Expr>| Box::new(Expr::Cast(Cast::new(expression, DataType::Int32)));
     let sum = |left, right| Expr::BinaryExpr(BinaryExpr { left, op, right });
     let date = |days: Expr| Expr::Cast(Cast::new(Box::new(days), DataType::Date32));
+    let instant = |date: Box<Expr>| Box::new(Expr::Cast(Cast::new(date, super::types::TIMESTAMP)));
     Ok(match (&left_type, &right_type) {
+        (DataType::Date32, DataType::Interval(_)) => Transformed::yes(sum(instant(left), right)),
+        (DataType::Interval(_), DataType::Date32) => Transformed::yes(sum(left, instant(right))),
         (DataType::Date32, DataType::Date32) if op == Operator::Minus => Transformed::yes(sum(days(left), days(right))),
         (DataType::Date32, number) if number.is_integer() => Transformed::yes(date(sum(days(left), days(right)))),
         (number, DataType::Date32) if number.is_integer() && op == Operator::Plus => {

@@ -88,7 +88,7 @@ impl Context<'_> {
     pub fn analyze(&self, plan: LogicalPlan) -> Result<(LogicalPlan, Vec<DataType>), PlanError> {
         let plan = operators::integer_constants(plan).map_err(|error| self.error(error))?;
         let (plan, types) = parameters::resolve(plan).map_err(|error| self.error(error))?;
-        let plan = operators::text_constants(plan).map_err(|error| self.error(error))?;
+        let plan = operators::text_constants(plan, &self.session.time_zone).map_err(|error| self.error(error))?;
         let state = self.state();
         let plan = state
             .analyzer()
@@ -115,8 +115,14 @@ impl Context<'_> {
             .with_schema(Arc::new(schema.clone()))
             .build();
         let simplifier = ExprSimplifier::new(context);
-        let coerced = simplifier.coerce(expression, schema).map_err(|error| self.error(error))?;
-        simplifier.simplify(coerced).map_err(|error| self.error(error))
+        let typed = walk::parts(expression, &mut |part| {
+            operators::rewrite_typed(part, schema, &self.session.time_zone)
+        });
+        let typed = typed.map_err(|error| self.error(error))?.data;
+        let coerced = simplifier.coerce(typed, schema).map_err(|error| self.error(error))?;
+        let checked = walk::parts(coerced, &mut |part| super::arithmetic::check(part, schema));
+        let checked = checked.map_err(|error| self.error(error))?.data;
+        simplifier.simplify(checked).map_err(|error| self.error(error))
     }
 
     /// The value of an expression without columns.

@@ -426,7 +426,7 @@ fn constants_are_typed_by_their_columns() {
         ),
         (
             "INSERT INTO limits VALUES (1, 'abc  ', 'x', 9.999, '{A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11}', '{\"b\":1,  \"a\":[1,2]}')",
-            "1|abc|x  |10.00|a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11|{\"a\": [1, 2], \"b\": 1}|NULL",
+            "1|abc|x|10.00|a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11|{\"a\": [1, 2], \"b\": 1}|NULL",
         ),
         ("INSERT INTO t DEFAULT VALUES", "NULL|NULL|NULL|NULL|NULL"),
         ("INSERT INTO t (id, name) VALUES (4, 'e' || 'x')", "4|ex|NULL|NULL|NULL"),
