@@ -104,19 +104,22 @@ pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
         .map(|(_, candidate)| candidate)
 }
 
-/// Levenshtein distance, ignoring case.
+/// Number of letters to add, take away, replace or swap with their neighbour, ignoring case.
 fn edit_distance(left: &str, right: &str) -> usize {
     let left: Vec<char> = left.to_lowercase().chars().collect();
     let right: Vec<char> = right.to_lowercase().chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=right.len()).collect();
     for (i, l) in left.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
+        let mut row = vec![i + 1];
         for (j, r) in right.iter().enumerate() {
-            let substitute = diagonal + usize::from(l != r);
-            diagonal = row[j + 1];
-            row[j + 1] = substitute.min(row[j] + 1).min(diagonal + 1);
+            let mut best = (last[j] + usize::from(l != r)).min(last[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *l == right[j - 1] && left[i - 1] == *r {
+                best = best.min(before[j - 1] + 1);
+            }
+            row.push(best);
         }
+        before = std::mem::replace(&mut last, row);
     }
-    row[right.len()]
+    last[right.len()]
 }

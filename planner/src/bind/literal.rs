@@ -217,9 +217,10 @@ fn parse_decimal(text: &str, field: &Field) -> Result<ScalarValue, PlanError> {
 
 /// An explicit cast to varchar(n) or char(n) cuts what is too long.
 pub(crate) fn cut_text<'a>(text: &'a str, field: &Field) -> &'a str {
-    let length = field.metadata().get(PG_TYPE).and_then(|pg_type| {
-        length_in(pg_type, "character varying(").or_else(|| length_in(pg_type, "character("))
-    });
+    let length = field
+        .metadata()
+        .get(PG_TYPE)
+        .and_then(|pg_type| length_in(pg_type, "character varying(").or_else(|| length_in(pg_type, "character(")));
     match length.and_then(|length| text.char_indices().nth(length)) {
         Some((end, _)) => &text[..end],
         None => text,

@@ -220,19 +220,36 @@ pub(crate) fn integer_constants(plan: LogicalPlan) -> Result<LogicalPlan> {
         return Ok(plan);
     }
     walk::nodes(plan, &mut |node| {
-        // The numbers of LIMIT and OFFSET are bigints.
-        if matches!(node, LogicalPlan::Limit(_)) {
-            return Ok(Transformed::no(node));
+        // The numbers of LIMIT and OFFSET are bigints, and the types of VALUES are fixed already.
+        if matches!(node, LogicalPlan::Limit(_) | LogicalPlan::Values(_)) {
+            return node.recompute_schema().map(Transformed::no);
         }
         let node = walk::node_expressions(node, &mut |expression, _| match expression {
             Expr::Literal(ScalarValue::Int64(Some(value)), metadata) => match i32::try_from(value) {
                 Ok(value) => Ok(Transformed::yes(Expr::Literal(ScalarValue::Int32(Some(value)), metadata))),
                 Err(_) => Ok(Transformed::no(Expr::Literal(ScalarValue::Int64(Some(value)), metadata))),
             },
+            // count(*) is written as count of a bigint, by which it is recognised.
+            Expr::AggregateFunction(mut aggregate) if aggregate.func.name() == "count" => {
+                aggregate.params.args.iter_mut().for_each(to_bigint);
+                Ok(Transformed::yes(Expr::AggregateFunction(aggregate)))
+            }
+            Expr::WindowFunction(mut window) if window.fun.name() == "count" => {
+                window.params.args.iter_mut().for_each(to_bigint);
+                Ok(Transformed::yes(Expr::WindowFunction(window)))
+            }
             other => Ok(Transformed::no(other)),
         })?;
-        if node.transformed { node.map_data(LogicalPlan::recompute_schema) } else { Ok(node) }
+        node.map_data(LogicalPlan::recompute_schema)
     })
+}
+
+fn to_bigint(expression: &mut Expr) {
+    if let Expr::Literal(value @ ScalarValue::Int32(Some(_)), _) = expression
+        && let ScalarValue::Int32(Some(number)) = value
+    {
+        *value = ScalarValue::Int64(Some(i64::from(*number)));
+    }
 }
 
 /// date + integer, date - integer and date - date.

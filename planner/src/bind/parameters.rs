@@ -29,6 +29,7 @@ pub(crate) fn resolve(plan: LogicalPlan) -> Result<(LogicalPlan, Vec<DataType>)>
     if !any {
         return Ok((plan, Vec::new()));
     }
+    let plan = walk::nodes(plan, &mut |node| Ok(infer_limit(node)))?;
     let plan = walk::expressions(plan, &mut |expression, schema| infer_operand(expression, schema))?;
     let mut types: BTreeMap<usize, Option<FieldRef>> = BTreeMap::new();
     walk::look(&plan, &mut |part| {
@@ -58,7 +59,20 @@ pub(crate) fn resolve(plan: LogicalPlan) -> Result<(LogicalPlan, Vec<DataType>)>
     Ok((plan, types))
 }
 
-/// An untyped parameter beside an operand takes the operand's type; one that is cast is of the type that it is cast to.
+/// The parameters of LIMIT and OFFSET are bigints.
+fn infer_limit(node: LogicalPlan) -> Transformed<LogicalPlan> {
+    let LogicalPlan::Limit(mut limit) = node else { return Transformed::no(node) };
+    for expression in [&mut limit.skip, &mut limit.fetch].into_iter().flatten() {
+        if let Expr::Placeholder(Placeholder { field, .. }) = expression.as_mut()
+            && field.is_none()
+        {
+            *field = Some(Arc::new(Field::new("", DataType::Int64, true)));
+        }
+    }
+    Transformed::yes(LogicalPlan::Limit(limit))
+}
+
+/// An untyped parameter in a cast takes the cast's type, and beside an operand the operand's.
 fn infer_operand(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let (left, op, right) = match expression {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => (left, op, right),

