@@ -5,29 +5,168 @@ CREATE TABLE u (k int, w double precision)
 CREATE VIEW plain AS SELECT id, v * 2 AS doubled FROM t WHERE g IS NOT NULL
 
 SELECT id, v + 1 AS next FROM t WHERE v > 10
+----
+Materialize (stored by key (id))
+  -> project t.id, checked_add(t.v, Int64(1)) AS next (node 3)
+       key (id), retracting, no state
+    -> filter t.v > Int64(10) (node 2)
+         key (id), retracting, no state
+      -> project t.id, t.v (node 1)
+           key (id), retracting, no state
+        -> Import public.t (node 0)
+             key (id), retracting, no state
 
 SELECT g, count(*), sum(v), avg(v) FILTER (WHERE id > 3), count(DISTINCT v) FROM t GROUP BY g
+----
+Materialize (stored by key (g))
+  -> project t.g, count(Int64(1)) AS count(*) AS count, sum(t.v) AS sum, avg(t.v) FILTER (WHERE t.id > Int64(3)) AS avg, count(DISTINCT t.v) AS count4 (node 3)
+       key (g), retracting, no state
+    -> aggregate count(Int32(1)) AS count(Int64(1)), sum(t.v), avg(t.v) FILTER (WHERE t.id > Int32(3)) AS avg(t.v) FILTER (WHERE t.id > Int64(3)), count(DISTINCT t.v) by t.g (node 2)
+         key (g), retracting, state grows with an entry a group and an entry a different value
+      -> project t.g AS column0, t.v AS column1, t.id > Int32(3) AS column2 (node 1)
+           no key, retracting, no state
+        -> Import public.t (node 0)
+             key (id), retracting, no state
 
 SELECT count(*) FROM t
+----
+Materialize (stored by key ())
+  -> project count(Int64(1)) AS count(*) AS count (node 3)
+       key (), retracting, no state
+    -> aggregate count(Int32(1)) AS count(Int64(1)) (node 2)
+         key (), retracting, state bounded by one entry
+      -> project (node 1)
+           no key, retracting, no state
+        -> Import public.t (node 0)
+             key (id), retracting, no state
 
 SELECT DISTINCT g FROM t
+----
+Materialize (stored by key (g))
+  -> aggregate by t.g (node 2)
+       key (g), retracting, state grows with an entry a group
+    -> project t.g (node 1)
+         no key, retracting, no state
+      -> Import public.t (node 0)
+           key (id), retracting, no state
 
 SELECT t.id, u.w FROM t JOIN u ON t.id = u.k AND u.w > t.v
+----
+Materialize (stored as counted rows)
+  -> project t.id, u.w (node 4)
+       no key, retracting, no state
+    -> join t.id = u.k AND normalize_key(u.w) > normalize_key(CAST(t.v AS Float64)) (node 3)
+         no key, retracting, state grows with rows of both inputs
+      -> project t.id, t.v (node 1)
+           key (id), retracting, no state
+        -> Import public.t (node 0)
+             key (id), retracting, no state
+      -> Import public.u (node 2)
+           no key, retracting, no state
 
 SELECT id FROM t UNION ALL SELECT k FROM u
+----
+Materialize (stored as counted rows)
+  -> union all of 2 inputs (node 5)
+       no key, retracting, no state
+    -> project t.id (node 1)
+         key (id), retracting, no state
+      -> Import public.t (node 0)
+           key (id), retracting, no state
+    -> project u.k AS id (node 4)
+         no key, retracting, no state
+      -> project u.k (node 3)
+           no key, retracting, no state
+        -> Import public.u (node 2)
+             no key, retracting, no state
 
 SELECT doubled, count(*) FROM plain GROUP BY doubled
+----
+Materialize (stored by key (doubled))
+  -> project plain.doubled, count(Int64(1)) AS count(*) AS count (node 5)
+       key (doubled), retracting, no state
+    -> aggregate count(Int32(1)) AS count(Int64(1)) by plain.doubled (node 4)
+         key (doubled), retracting, state grows with an entry a group
+      -> project checked_multiply(t.v, Int64(2)) AS doubled (node 3)
+           no key, retracting, no state
+        -> filter t.g IS NOT NULL (node 2)
+             no key, retracting, no state
+          -> project t.g, t.v (node 1)
+               no key, retracting, no state
+            -> Import public.t (node 0)
+                 key (id), retracting, no state
 
 SELECT t.id, u.w FROM t LEFT JOIN u ON t.id = u.k
+----
+Materialize (stored as counted rows)
+  -> project t.id, u.w (node 4)
+       no key, retracting, no state
+    -> recompute Left Join: t.id = u.k; because join: Left joins are not incremental yet (node 3)
+         no key, retracting, state grows with all rows of its inputs and of its output
+      -> project t.id (node 1)
+           key (id), retracting, no state
+        -> Import public.t (node 0)
+             key (id), retracting, no state
+      -> Import public.u (node 2)
+           no key, retracting, no state
 
 SELECT id, v FROM t ORDER BY v DESC LIMIT 3
+----
+Materialize (stored as counted rows)
+  -> recompute Sort: t.v DESC NULLS FIRST, t.id ASC NULLS LAST, fetch=3 (node 2)
+       no key, retracting, state grows with all rows of its inputs and of its output
+    -> project t.id, t.v (node 1)
+         key (id), retracting, no state
+      -> Import public.t (node 0)
+           key (id), retracting, no state
 
 SELECT id, row_number() OVER (PARTITION BY g ORDER BY v) AS n FROM t
+----
+Materialize (stored as counted rows)
+  -> project t.id, CAST(row_number() PARTITION BY [t.g] ORDER BY [t.v ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW AS Int64) AS n (node 2)
+       no key, retracting, no state
+    -> recompute WindowAggr: windowExpr=[[row_number() PARTITION BY [t.g] ORDER BY [t.v ASC NULLS LAST, t.id ASC NULLS LAST, t.g ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW AS row_number() PARTITION BY [t.g] ORDER BY [t.v ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW]] (node 1)
+         no key, retracting, state grows with all rows of its inputs and of its output
+      -> Import public.t (node 0)
+           key (id), retracting, no state
 
 SELECT id FROM t WHERE id IN (SELECT k FROM u)
+----
+Materialize (stored as counted rows)
+  -> recompute LeftSemi Join: t.id = __correlated_sq_1.k; because join: LeftSemi joins are not incremental yet (node 4)
+       no key, retracting, state grows with all rows of its inputs and of its output
+    -> project t.id (node 1)
+         key (id), retracting, no state
+      -> Import public.t (node 0)
+           key (id), retracting, no state
+    -> project u.k (node 3)
+         no key, retracting, no state
+      -> Import public.u (node 2)
+           no key, retracting, no state
 
 WITH c AS (SELECT g, sum(v) AS s FROM t GROUP BY g) SELECT a.g, b.g AS other FROM c a JOIN c b ON a.s = b.s
+----
+Materialize (stored by key (g, other))
+  -> project a.g, b.g AS other (node 5)
+       key (g, other), retracting, no state
+    -> join a.s = b.s (node 4)
+         key (g, g), retracting, state grows with rows of both inputs
+      -> project t.g, sum(t.v) AS s (node 3)
+           key (g), retracting, no state
+        -> aggregate sum(t.v) by t.g (node 2)
+             key (g), retracting, state grows with an entry a group
+          -> project t.g, t.v (node 1)
+               no key, retracting, no state
+            -> Import public.t (node 0)
+                 key (id), retracting, no state
+      -> project t.g, sum(t.v) AS s (node 3, shared)
 
 SELECT id, now() FROM t
+----
+ERROR 0A000: now() in a materialized view is not supported yet
+HINT: Filter by the current time where the view is read.
 
 SELECT id, random() FROM t
+----
+ERROR 0A000: function random() is volatile and cannot be used in a materialized view
+HINT: Compute it when the row is inserted, for example as the column's DEFAULT.
