@@ -110,6 +110,9 @@ impl Reader {
         let options = state.config_mut().options_mut();
         options.execution.time_zone = Some(session.time_zone.clone());
         options.extensions.insert(SessionFacts(session.clone()));
+        // Functions in physical plans find the options here.
+        let options = Arc::clone(state.config_options());
+        state.execution_props_mut().config_options = Some(options);
         let state = Arc::new(state);
         if states.len() == STATES {
             states.remove(0);
@@ -167,7 +170,6 @@ impl Reader {
     }
 }
 
-/// What a running plan needs of the session. Plans hold their functions themselves, so the tables stay empty.
 /// Whether a plan can make many more rows than it reads: then it may be busy for long without a pause.
 fn multiplies(plan: &dyn ExecutionPlan) -> bool {
     let children = plan.children();
@@ -196,6 +198,7 @@ fn run_apart(mut rows: SendableRecordBatchStream) -> SendableRecordBatchStream {
     receiver.build()
 }
 
+/// What a running plan needs of the session. Plans hold their functions themselves, so the tables stay empty.
 fn task_context(state: &SessionState) -> Arc<TaskContext> {
     Arc::new(TaskContext::new(
         None,
