@@ -51,6 +51,8 @@ pub enum Column<'a> {
     Decimal256(&'a Decimal256Array, i8, bool),
     /// text and everything that is kept as text, with its OID.
     Utf8(&'a StringArray, u32),
+    /// char(n): kept without the blanks at its end, which are put back.
+    Blank(&'a StringArray, usize),
     /// text in DataFusion's other form.
     Utf8View(&'a StringViewArray, u32),
     /// bytea.
@@ -84,7 +86,10 @@ impl<'a> Column<'a> {
             DataType::Float64 => Column::Float64(array.as_primitive::<Float64Type>()),
             DataType::Decimal128(_, scale) => Column::Decimal128(array.as_primitive::<Decimal128Type>(), *scale, trim),
             DataType::Decimal256(_, scale) => Column::Decimal256(array.as_primitive::<Decimal256Type>(), *scale, trim),
-            DataType::Utf8 => Column::Utf8(array.as_string(), types::wire_type(field).oid),
+            DataType::Utf8 => match blank_length(field) {
+                Some(length) => Column::Blank(array.as_string(), length),
+                None => Column::Utf8(array.as_string(), types::wire_type(field).oid),
+            },
             DataType::Utf8View => Column::Utf8View(array.as_string_view(), types::wire_type(field).oid),
             DataType::Binary => Column::Binary(array.as_binary()),
             DataType::Date32 => Column::Date(array.as_primitive::<Date32Type>()),
@@ -122,6 +127,7 @@ impl<'a> Column<'a> {
             Column::Decimal128(array, ..) => array.is_null(row),
             Column::Decimal256(array, ..) => array.is_null(row),
             Column::Utf8(array, _) => array.is_null(row),
+            Column::Blank(array, _) => array.is_null(row),
             Column::Utf8View(array, _) => array.is_null(row),
             Column::Binary(array) => array.is_null(row),
             Column::Date(array) => array.is_null(row),
@@ -146,6 +152,7 @@ impl<'a> Column<'a> {
             Column::Decimal128(array, scale, trim) => text::decimal128(array.value(row), *scale, *trim, out),
             Column::Decimal256(array, scale, trim) => text::decimal256(array.value(row), *scale, *trim, out),
             Column::Utf8(array, _) => out.extend_from_slice(array.value(row).as_bytes()),
+            Column::Blank(array, length) => padded(array.value(row), *length, out),
             Column::Utf8View(array, _) => out.extend_from_slice(array.value(row).as_bytes()),
             Column::Binary(array) => text::bytea(array.value(row), style.bytea_hex, out),
             Column::Date(array) => text::date(array.value(row), out),
@@ -182,6 +189,7 @@ impl<'a> Column<'a> {
                 binary::numeric(&digits, out);
             }
             Column::Utf8(array, oid) => binary::text(array.value(row), *oid, out),
+            Column::Blank(array, length) => padded(array.value(row), *length, out),
             Column::Utf8View(array, oid) => binary::text(array.value(row), *oid, out),
             Column::Binary(array) => out.extend_from_slice(array.value(row)),
             Column::Date(array) => binary::date(array.value(row), out),
@@ -390,6 +398,19 @@ pub fn check_format(code: i16) -> Result<()> {
         return Ok(());
     }
     Err(ServerError::new(plan::SqlState::INVALID_PARAMETER_VALUE, format!("unsupported format code: {code}")))
+}
+
+/// The length of a char(n).
+fn blank_length(field: &Field) -> Option<usize> {
+    let name = field.metadata().get(types::PG_TYPE)?;
+    name.strip_prefix("character(")?.strip_suffix(')')?.parse().ok()
+}
+
+/// A char(n) with the blanks at its end.
+fn padded(text: &str, length: usize, out: &mut BytesMut) {
+    out.extend_from_slice(text.as_bytes());
+    let missing = length.saturating_sub(text.chars().count());
+    out.extend(std::iter::repeat_n(b' ', missing));
 }
 
 #[cfg(test)]

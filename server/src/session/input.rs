@@ -214,15 +214,8 @@ fn append_text(builder: &mut StringBuilder, kind: TextKind, bytes: &[u8]) -> Res
     match kind {
         TextKind::Plain => builder.append_value(text),
         TextKind::Varying(length) => builder.append_value(limited(text, length, "character varying")?),
-        TextKind::Blank(length) => {
-            let text = limited(text, length, "character")?;
-            let missing = length.saturating_sub(text.chars().count());
-            if missing == 0 {
-                builder.append_value(text);
-            } else {
-                builder.append_value(format!("{text}{:missing$}", ""));
-            }
-        }
+        // Blanks at the end of a char(n) mean nothing; they are put back where it is printed.
+        TextKind::Blank(length) => builder.append_value(limited(text, length, "character")?.trim_end_matches(' ')),
         TextKind::Uuid => {
             let plain = text.trim().trim_start_matches('{').trim_end_matches('}');
             let uuid = uuid::Uuid::try_parse(plain).map_err(|_| invalid("uuid", bytes))?;
@@ -354,7 +347,7 @@ mod tests {
         assert_eq!(read(&varying, "äöü").unwrap(), "äöü");
         assert_eq!(read(&varying, "abc  ").unwrap(), "abc");
         assert_eq!(read(&varying, "abcd").unwrap_err().message, "value too long for type character varying(3)");
-        assert_eq!(read(&field(DataType::Utf8, "character(3)"), "a").unwrap(), "a  ");
+        assert_eq!(read(&field(DataType::Utf8, "character(3)"), "a ").unwrap(), "a");
         assert_eq!(
             read(&field(DataType::Utf8, "uuid"), "A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11").unwrap(),
             "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
