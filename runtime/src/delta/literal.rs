@@ -80,7 +80,7 @@ impl<'a> ColumnText<'a> {
         let items: Vec<String> = (offsets[row]..offsets[row + 1])
             .map(|item| match printer.value(item as usize) {
                 None => "NULL".to_string(),
-                Some(text) => quote_where_needed(text, "{},\"\\"),
+                Some(text) => array_item(text),
             })
             .collect();
         format!("{{{}}}", items.join(","))
@@ -119,19 +119,27 @@ fn interval_text(interval: datafusion::arrow::datatypes::IntervalMonthDayNano) -
     parts.join(" ")
 }
 
-/// Puts a text between quotes if it is empty, the word NULL, or holds spaces or one of the special characters.
-fn quote_where_needed(text: String, special: &str) -> String {
-    let needed = text.is_empty()
-        || text.eq_ignore_ascii_case("null")
-        || text.chars().any(|letter| letter.is_whitespace() || special.contains(letter));
-    if !needed {
-        return text;
-    }
+/// An item as it stands in an array literal: in quotes if it is empty, the word NULL, or holds spaces or characters
+/// that have a meaning there.
+fn array_item(text: String) -> String {
+    if text.eq_ignore_ascii_case("null") || needs_quotes(&text, "{},\"\\") { quoted(&text, |_| '\\') } else { text }
+}
+
+/// A value as it stands in a row literal. Quotes and backslashes are doubled.
+fn row_item(text: String) -> String {
+    if needs_quotes(&text, "(),\"\\") { quoted(&text, |letter| letter) } else { text }
+}
+
+fn needs_quotes(text: &str, special: &str) -> bool {
+    text.is_empty() || text.chars().any(|letter| letter.is_whitespace() || special.contains(letter))
+}
+
+fn quoted(text: &str, escape: impl Fn(char) -> char) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
     for letter in text.chars() {
         if letter == '"' || letter == '\\' {
-            quoted.push('\\');
+            quoted.push(escape(letter));
         }
         quoted.push(letter);
     }
@@ -143,10 +151,8 @@ fn quote_where_needed(text: String, special: &str) -> String {
 pub fn row_literals(batch: &RecordBatch) -> Result<Vec<String>> {
     let columns = batch.columns().iter().map(|column| ColumnText::new(column)).collect::<Result<Vec<_>>>()?;
     let literal = |row| {
-        let values: Vec<String> = columns
-            .iter()
-            .map(|column| column.value(row).map_or(String::new(), |text| quote_where_needed(text, "(),\"\\")))
-            .collect();
+        let values: Vec<String> =
+            columns.iter().map(|column| column.value(row).map_or(String::new(), row_item)).collect();
         format!("({})", values.join(","))
     };
     Ok((0..batch.num_rows()).map(literal).collect())
@@ -303,16 +309,17 @@ mod tests {
     #[test]
     fn text_and_back() {
         let schema = schema("a int8, b text, c float8, d timestamp, e int8[], f bool, g interval");
-        let lines = "+2 | 1 | x | 1.5 | 2020-01-02 03:04:05.25 | {1,NULL} | t | 1 mon 2 days 03:00:00\n\
-                     -1 | NULL | NULL | 2 | 1969-12-31 23:59:59 | {} | f | 00:00:00";
-        assert_eq!(text(&delta(&schema, lines)), lines);
+        let lines = "+2 | 1 | x | 1.5 | 2020-01-02 03:04:05.25 | {1,NULL} | t | 1 months 2 days 3 hours\n\
+                     -1 | NULL | NULL | 2 | 1969-12-31 23:59:59 | {} | f | 0 days";
+        let printed = lines.replace("1 months 2 days 3 hours", "1 mon 2 days 03:00:00").replace("0 days", "00:00:00");
+        assert_eq!(text(&delta(&schema, lines)), printed);
     }
 
     #[test]
     fn row_literals_are_those_of_postgres() {
         let schema = schema("a int8, b text, c text");
         let rows = delta(&schema, "+1 | 1 | abc | NULL\n+1 | NULL | a b, c | \n+1 | 2 | (q\" | null");
-        let expected = ["(1,abc,)", "(,\"a b, c\",\"\")", "(2,\"(q\\\"\",\"null\")"];
+        let expected = ["(1,abc,)", "(,\"a b, c\",\"\")", "(2,\"(q\"\"\",null)"];
         assert_eq!(row_literals(rows.batch()).unwrap(), expected);
     }
 }

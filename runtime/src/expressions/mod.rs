@@ -15,10 +15,10 @@ use datafusion::arrow::compute;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::DFSchema;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::logical_expr::{Expr, Operator, binary_expr};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 
@@ -26,10 +26,8 @@ use crate::delta::{Delta, literal};
 use crate::error::Result;
 use crate::operators::{Output, errors_schema};
 
-mod checked;
 mod messages;
 
-pub use checked::checked;
 pub use messages::message_of;
 
 /// Why an expression cannot be evaluated in a dataflow, if it cannot.
@@ -63,6 +61,25 @@ fn changes_by_itself(expression: &Expr, name: &str) -> bool {
         || matches!(name, "now" | "current_date" | "current_time" | "current_timestamp" | "today" | "localtimestamp")
 }
 
+/// An expression as people write it: functions that stand for operators look like operators.
+pub fn readable(expression: &Expr) -> String {
+    let readable = expression.clone().transform_up(|part| {
+        let Expr::ScalarFunction(function) = &part else { return Ok(Transformed::no(part)) };
+        let operator = match function.name() {
+            "checked_add" => Operator::Plus,
+            "checked_subtract" => Operator::Minus,
+            "checked_multiply" => Operator::Multiply,
+            "checked_divide" => Operator::Divide,
+            _ => return Ok(Transformed::no(part)),
+        };
+        match function.args.as_slice() {
+            [left, right] => Ok(Transformed::yes(binary_expr(left.clone(), operator, right.clone()))),
+            _ => Ok(Transformed::no(part)),
+        }
+    });
+    readable.map_or_else(|_| expression.to_string(), |readable| readable.data.to_string())
+}
+
 /// Expressions over the columns of one input.
 #[derive(Debug, Clone)]
 pub struct BoundExprs {
@@ -93,10 +110,9 @@ impl BoundExprs {
             }
             let context = PhysicalPlanningContext::default();
             let physical = create_physical_expr(expression, schema, session.execution_props(), &context)
-                .and_then(|physical| checked(physical, schema.as_arrow()))
                 .map_err(|error| error.strip_backtrace())?;
             bound.expressions.push(physical);
-            bound.texts.push(expression.to_string());
+            bound.texts.push(readable(expression));
         }
         Ok(bound)
     }
@@ -237,7 +253,7 @@ impl Predicate {
             .into_iter()
             .map(|conjunct| BoundExprs::bind([conjunct], schema, session))
             .collect::<Result<_, _>>()?;
-        Ok(Predicate { conjuncts, text: predicate.to_string() })
+        Ok(Predicate { conjuncts, text: readable(predicate) })
     }
 
     /// The predicate as text, for EXPLAIN.

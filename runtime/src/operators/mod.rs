@@ -20,6 +20,8 @@ pub mod materialize;
 pub mod project;
 pub mod recompute;
 pub mod sort;
+#[cfg(test)]
+mod tests;
 pub mod union;
 pub mod unnest;
 pub mod values;

@@ -22,7 +22,7 @@ use super::project::extend;
 use super::{BuildContext, Operator, OperatorDef, spec_of};
 use crate::delta::key::KeyEncoder;
 use crate::error::Result;
-use crate::expressions::{BoundExprs, Predicate};
+use crate::expressions::{BoundExprs, Predicate, readable};
 
 mod inner;
 mod state;
@@ -165,8 +165,8 @@ impl Lower for JoinDefinition {
 }
 
 fn text(join: &LogicalJoin) -> String {
-    let keys = join.on.iter().map(|(left, right)| format!("{left} = {right}"));
-    let parts: Vec<String> = keys.chain(join.filter.as_ref().map(ToString::to_string)).collect();
+    let keys = join.on.iter().map(|(left, right)| format!("{} = {}", readable(left), readable(right)));
+    let parts: Vec<String> = keys.chain(join.filter.as_ref().map(readable)).collect();
     if parts.is_empty() { "every pair".to_string() } else { parts.join(" AND ") }
 }
 
