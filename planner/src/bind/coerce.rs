@@ -10,6 +10,7 @@ use datafusion::arrow::compute::{CastOptions, can_cast_types, cast_with_options}
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float32Type, Float64Type, TimestampMicrosecondType};
 use datafusion::arrow::util::display::FormatOptions;
 use datafusion::common::ScalarValue;
+use datafusion::common::metadata::FieldMetadata;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -237,7 +238,11 @@ pub(crate) fn explicit_cast(
     if let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = expression {
         let text = if to.data_type() == &DataType::Utf8 { cut_text(text, to) } else { text };
         return match parse_text(text, to, time_zone) {
-            Ok(value) => Ok(Some(Expr::Literal(value, None))),
+            Ok(value) => {
+                // The type's own name goes with the value: a uuid is more than a text.
+                let named = !to.metadata().is_empty();
+                Ok(Some(Expr::Literal(value, named.then(|| FieldMetadata::from(to.metadata())))))
+            }
             Err(error) if error.sqlstate == SqlState::FEATURE_NOT_SUPPORTED => Ok(None),
             Err(error) => Err(error),
         };
