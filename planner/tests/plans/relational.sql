@@ -7,7 +7,7 @@ CREATE VIEW plain AS SELECT id, v * 2 AS doubled FROM t WHERE g IS NOT NULL
 SELECT id, v + 1 AS next FROM t WHERE v > 10
 ----
 Materialize (stored by key (id))
-  -> project t.id, checked_add(t.v, Int64(1)) AS next (node 3)
+  -> project t.id, t.v + Int64(1) AS next (node 3)
        key (id), retracting, no state
     -> filter t.v > Int64(10) (node 2)
          key (id), retracting, no state
@@ -87,7 +87,7 @@ Materialize (stored by key (doubled))
        key (doubled), retracting, no state
     -> aggregate count(Int32(1)) AS count(Int64(1)) by plain.doubled (node 4)
          key (doubled), retracting, state grows with an entry a group
-      -> project checked_multiply(t.v, Int64(2)) AS doubled (node 3)
+      -> project t.v * Int64(2) AS doubled (node 3)
            no key, retracting, no state
         -> filter t.g IS NOT NULL (node 2)
              no key, retracting, no state

@@ -1,3 +1,5 @@
+//! Tests of joins over deltas: by hand, and against DataFusion over random changes.
+
 use rand::Rng;
 
 use crate::operators::harness::{Harness, Setting, Table, table};
