@@ -195,7 +195,9 @@ fn cut_leaves(plan: &LogicalPlan) -> Result<Cut, DataFusionError> {
             relations.len() - 1
         });
         let source = Arc::new(InputSource { port, schema: relation.schema.clone() });
-        Ok(Transformed::yes(LogicalPlan::TableScan(TableScan { source, ..scan })))
+        // A scan's filters only help to skip rows, and a filter above repeats them; they may name columns that the scan
+        // does not return, which a stored input cannot evaluate.
+        Ok(Transformed::yes(LogicalPlan::TableScan(TableScan { source, filters: Vec::new(), ..scan })))
     })?;
     let replaced = plan.display_indent().to_string().lines().map(|line| line.trim().to_owned()).collect();
     let inputs = relations.into_iter().map(Input::Relation).collect();
