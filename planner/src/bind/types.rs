@@ -233,6 +233,7 @@ fn unknown_type(name: &str) -> PlanError {
         "boolean",
         "smallint",
         "integer",
+        "int",
         "bigint",
         "real",
         "double precision",

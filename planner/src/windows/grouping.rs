@@ -217,6 +217,8 @@ impl Bounds<'_> {
         let called = fold(ident);
         let Some(suffix) = called.strip_prefix(&prefix) else { return Ok(()) };
         let value = match suffix {
+            // Over a join the bounds are these functions themselves.
+            "_start" | "_end" if matches!(self.start, Ast::Function(_)) => return Ok(()),
             "" | "_start" => self.start.clone(),
             "_end" => self.end.clone(),
             "_rowtime" => Ast::BinaryOp {
@@ -240,7 +242,6 @@ impl Bounds<'_> {
                 format!("{called} must have the arguments of the {} in GROUP BY", self.window.kind),
             ));
         }
-        // Its parts are not visited: the replacement may be the function itself.
         *expression = Ast::Nested(Box::new(value));
         Ok(())
     }
