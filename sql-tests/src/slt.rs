@@ -6,8 +6,8 @@
 //! - with `rowsort` the expected rows may stand in any order;
 //! - values look as psql shows them; NULL is `NULL`, an empty text is `(empty)`.
 //!
-//! `slt/expected_failures.txt` lists files that are known to fail and why. They run all the same, count as skipped when they fail,
-//! and fail the test when they pass: then the line must go.
+//! `slt/expected_failures.txt` lists files that are known to fail and why. They run all the same and count as skipped when they fail;
+//! when one passes the runner says so, and its line should go.
 
 use anyhow::{Context, Result, bail};
 use sqllogictest::{
