@@ -417,9 +417,12 @@ fn constants_are_typed_by_their_columns() {
         ("INSERT INTO u VALUES (1), (2)", "1|7|NULL|NULL||NULL|2|7|NULL|NULL||NULL"),
         (
             "INSERT INTO u VALUES (2.5, DEFAULT, '2024-01-01 12:00+02', '90 minutes', '{1,NULL,3}', '2024-02-29')",
-            "3|7|2024-01-01T10:00:00Z|90 mins|[1, , 3]|2024-02-29",
+            "3|7|1704103200000000|IntervalMonthDayNano { months: 0, days: 0, nanoseconds: 5400000000000 }|[1, , 3]|2024-02-29",
         ),
-        ("INSERT INTO u (d) VALUES (INTERVAL '1' HOUR)", "NULL|7|NULL|1 hours||NULL"),
+        (
+            "INSERT INTO u (d) VALUES (INTERVAL '1' HOUR)",
+            "NULL|7|NULL|IntervalMonthDayNano { months: 0, days: 0, nanoseconds: 3600000000000 }||NULL",
+        ),
         (
             "INSERT INTO u (id) VALUES ($2), (1 + 1), (-3)",
             "$2|7|NULL|NULL||NULL|2|7|NULL|NULL||NULL|-3|7|NULL|NULL||NULL",

@@ -21,7 +21,7 @@ SELECT g, count(*), sum(v), avg(v) FILTER (WHERE id > 3), count(DISTINCT v) FROM
 Materialize (stored by key (g))
   -> project t.g, count(Int64(1)) AS count(*) AS count, sum(t.v) AS sum, avg(t.v) FILTER (WHERE t.id > Int64(3)) AS avg, count(DISTINCT t.v) AS count4 (node 3)
        key (g), retracting, no state
-    -> aggregate count(Int32(1)) AS count(Int64(1)), sum(t.v), avg(t.v) FILTER (WHERE t.id > Int32(3)) AS avg(t.v) FILTER (WHERE t.id > Int64(3)), count(DISTINCT t.v) by t.g (node 2)
+    -> aggregate count(Int64(1)), sum(t.v), avg(t.v) FILTER (WHERE t.id > Int32(3)) AS avg(t.v) FILTER (WHERE t.id > Int64(3)), count(DISTINCT t.v) by t.g (node 2)
          key (g), retracting, state grows with an entry a group and an entry a different value
       -> project t.g AS column0, t.v AS column1, t.id > Int32(3) AS column2 (node 1)
            no key, retracting, no state
@@ -33,7 +33,7 @@ SELECT count(*) FROM t
 Materialize (stored by key ())
   -> project count(Int64(1)) AS count(*) AS count (node 3)
        key (), retracting, no state
-    -> aggregate count(Int32(1)) AS count(Int64(1)) (node 2)
+    -> aggregate count(Int64(1)) (node 2)
          key (), retracting, state bounded by one entry
       -> project (node 1)
            no key, retracting, no state
@@ -85,7 +85,7 @@ SELECT doubled, count(*) FROM plain GROUP BY doubled
 Materialize (stored by key (doubled))
   -> project plain.doubled, count(Int64(1)) AS count(*) AS count (node 5)
        key (doubled), retracting, no state
-    -> aggregate count(Int32(1)) AS count(Int64(1)) by plain.doubled (node 4)
+    -> aggregate count(Int64(1)) by plain.doubled (node 4)
          key (doubled), retracting, state grows with an entry a group
       -> project t.v * Int64(2) AS doubled (node 3)
            no key, retracting, no state

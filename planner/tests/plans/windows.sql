@@ -5,7 +5,7 @@ SELECT window_start, window_end, count(*) FROM TUMBLE(bids, ts, INTERVAL '10 s')
 Materialize (stored by key (window_start, window_end))
   -> project bids.window_start, bids.window_end, count(Int64(1)) AS count(*) AS count (node 5)
        key (window_start, window_end), retracting, watermark (window_start, window_end), no state
-    -> aggregate count(Int32(1)) AS count(Int64(1)) by bids.window_start, bids.window_end (node 4)
+    -> aggregate count(Int64(1)) by bids.window_start, bids.window_end (node 4)
          key (window_start, window_end), retracting, watermark (window_start, window_end), state grows with an entry a group
       -> project tumble_start(bids.ts, IntervalMonthDayNano("IntervalMonthDayNano { months: 0, days: 0, nanoseconds: 10000000000 }")) AS window_start, tumble_end(bids.ts, IntervalMonthDayNano("IntervalMonthDayNano { months: 0, days: 0, nanoseconds: 10000000000 }")) AS window_end (node 3)
            no key, retracting, watermark (window_start, window_end), no state
@@ -21,7 +21,7 @@ SELECT window_start, window_end, count(*) FROM TABLE(TUMBLE(TABLE bids, DESCRIPT
 Materialize (stored by key (window_start, window_end))
   -> project bids.window_start, bids.window_end, count(Int64(1)) AS count(*) AS count (node 5)
        key (window_start, window_end), retracting, watermark (window_start, window_end), no state
-    -> aggregate count(Int32(1)) AS count(Int64(1)) by bids.window_start, bids.window_end (node 4)
+    -> aggregate count(Int64(1)) by bids.window_start, bids.window_end (node 4)
          key (window_start, window_end), retracting, watermark (window_start, window_end), state grows with an entry a group
       -> project tumble_start(bids.ts, IntervalMonthDayNano("IntervalMonthDayNano { months: 0, days: 0, nanoseconds: 10000000000 }")) AS window_start, tumble_end(bids.ts, IntervalMonthDayNano("IntervalMonthDayNano { months: 0, days: 0, nanoseconds: 10000000000 }")) AS window_end (node 3)
            no key, retracting, watermark (window_start, window_end), no state
@@ -37,7 +37,7 @@ SELECT window_start, window_end, count(*) FROM TUMBLE(TABLE bids, DESCRIPTOR(ts)
 Materialize (stored by key (window_start, window_end))
   -> project bids.window_start, bids.window_end, count(Int64(1)) AS count(*) AS count (node 5)
        key (window_start, window_end), retracting, watermark (window_start, window_end), no state
-    -> aggregate count(Int32(1)) AS count(Int64(1)) by bids.window_start, bids.window_end (node 4)
+    -> aggregate count(Int64(1)) by bids.window_start, bids.window_end (node 4)
          key (window_start, window_end), retracting, watermark (window_start, window_end), state grows with an entry a group
       -> project tumble_start(bids.ts, IntervalMonthDayNano("IntervalMonthDayNano { months: 0, days: 0, nanoseconds: 10000000000 }")) AS window_start, tumble_end(bids.ts, IntervalMonthDayNano("IntervalMonthDayNano { months: 0, days: 0, nanoseconds: 10000000000 }")) AS window_end (node 3)
            no key, retracting, watermark (window_start, window_end), no state
@@ -53,7 +53,7 @@ SELECT window_start, window_end, count(*) FROM TABLE(TUMBLE(DATA => TABLE bids, 
 Materialize (stored by key (window_start, window_end))
   -> project bids.window_start, bids.window_end, count(Int64(1)) AS count(*) AS count (node 5)
        key (window_start, window_end), retracting, watermark (window_start, window_end), no state
-    -> aggregate count(Int32(1)) AS count(Int64(1)) by bids.window_start, bids.window_end (node 4)
+    -> aggregate count(Int64(1)) by bids.window_start, bids.window_end (node 4)
          key (window_start, window_end), retracting, watermark (window_start, window_end), state grows with an entry a group
       -> project tumble_start(bids.ts, IntervalMonthDayNano("IntervalMonthDayNano { months: 0, days: 0, nanoseconds: 10000000000 }")) AS window_start, tumble_end(bids.ts, IntervalMonthDayNano("IntervalMonthDayNano { months: 0, days: 0, nanoseconds: 10000000000 }")) AS window_end (node 3)
            no key, retracting, watermark (window_start, window_end), no state
@@ -69,7 +69,7 @@ SELECT window_start, window_end, count(*) FROM TUMBLE((SELECT * FROM bids), ts, 
 Materialize (stored by key (window_start, window_end))
   -> project window_start, window_end, count(Int64(1)) AS count(*) AS count (node 5)
        key (window_start, window_end), retracting, watermark (window_start, window_end), no state
-    -> aggregate count(Int32(1)) AS count(Int64(1)) by window_start, window_end (node 4)
+    -> aggregate count(Int64(1)) by window_start, window_end (node 4)
          key (window_start, window_end), retracting, watermark (window_start, window_end), state grows with an entry a group
       -> project tumble_start(bids.ts, IntervalMonthDayNano("IntervalMonthDayNano { months: 0, days: 0, nanoseconds: 10000000000 }")) AS window_start, tumble_end(bids.ts, IntervalMonthDayNano("IntervalMonthDayNano { months: 0, days: 0, nanoseconds: 10000000000 }")) AS window_end (node 3)
            no key, retracting, watermark (window_start, window_end), no state
@@ -85,7 +85,7 @@ SELECT TUMBLE_START(ts, INTERVAL '10' SECOND), TUMBLE_END(ts, INTERVAL '10' SECO
 Materialize (stored by key (tumble_start, tumble_end))
   -> project bids.window_start AS tumble_start, bids.window_end AS tumble_end, count(Int64(1)) AS count(*) AS count (node 5)
        key (tumble_start, tumble_end), retracting, watermark (tumble_start, tumble_end), no state
-    -> aggregate count(Int32(1)) AS count(Int64(1)) by bids.window_start, bids.window_end (node 4)
+    -> aggregate count(Int64(1)) by bids.window_start, bids.window_end (node 4)
          key (window_start, window_end), retracting, watermark (window_start, window_end), state grows with an entry a group
       -> project tumble_start(bids.ts, IntervalMonthDayNano("IntervalMonthDayNano { months: 0, days: 0, nanoseconds: 10000000000 }")) AS window_start, tumble_end(bids.ts, IntervalMonthDayNano("IntervalMonthDayNano { months: 0, days: 0, nanoseconds: 10000000000 }")) AS window_end (node 3)
            no key, retracting, watermark (window_start, window_end), no state
