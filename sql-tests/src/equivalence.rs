@@ -181,7 +181,7 @@ impl Oracle {
 /// Numbers without trailing zeros of the fraction and cut to 12 digits: scales of numeric results may differ.
 pub fn plain_numbers(row: &Row) -> Row {
     let plain = |text: &String| match text.parse::<f64>() {
-        Ok(number) if number == 0.0 => "0".into(),
+        Ok(0.0) => "0".into(),
         Ok(number) if number.is_finite() && text.contains(['.', 'e']) => format!("{number:.11e}"),
         Ok(number) if number.is_finite() && text.len() < 15 => format!("{number:.11e}"),
         _ => text.clone(),
