@@ -53,7 +53,7 @@ pub(crate) fn rewrite(expression: &mut Ast, session: &SessionInfo) -> std::resul
                 let value = parse_interval(&text)?;
                 // In the units that Arrow reads.
                 let text = format!("{} months {} days {} nanoseconds", value.months, value.days, value.nanoseconds);
-                interval.value = Box::new(self::text(text));
+                *interval.value = self::text(text);
                 interval.leading_field = None;
             }
         }
