@@ -82,12 +82,12 @@ impl Drop for SmallDisk {
 #[test]
 fn a_full_disk_fails_writes_and_nothing_else() {
     require_binary().expect("the server binary");
-    let Some(disk) = SmallDisk::mount(160) else {
+    let Some(disk) = SmallDisk::mount(320) else {
         println!("skipped: a_full_disk_fails_writes_and_nothing_else: mounting a small file system needs root");
         return;
     };
     let filler = disk.directory.path().join("filler");
-    std::fs::write(&filler, vec![1_u8; 40 << 20]).expect("room for the filler");
+    std::fs::write(&filler, vec![1_u8; 200 << 20]).expect("room for the filler");
     let mut server = Server::start_on(disk.directory.path(), &[]).expect("start");
     let mut client = server.client().expect("connect");
     client.run("CREATE TABLE t (id bigint, noise text)").expect("create");
@@ -111,7 +111,9 @@ fn a_full_disk_fails_writes_and_nothing_else() {
         }
     }
     let error = refused.expect("the disk becomes full");
-    assert_eq!(error.sqlstate(), "53100", "{error}");
+    // 53100: refused. 08007: it was on its way, is tried again until there is space, and is then there as a whole.
+    assert!(["53100", "08007"].contains(&error.sqlstate()), "{error}");
+    let doubtful = error.sqlstate() == "08007";
     let count = |client: &mut sql_tests::wire::Client, sql: &str| client.value(sql).expect("reads go on");
     assert_eq!(count(&mut client, "SELECT count(*) FROM t"), kept.to_string());
     assert_eq!(count(&mut client, "SELECT n FROM v"), kept.to_string());
@@ -121,9 +123,15 @@ fn a_full_disk_fails_writes_and_nothing_else() {
         assert!(started.elapsed() < Duration::from_secs(60), "writes do not go on: {}", server.log_tail());
         std::thread::sleep(Duration::from_millis(200));
     }
-    assert_eq!(count(&mut client, "SELECT n FROM v"), (kept + 1).to_string());
-    server.restart().expect("start again");
-    let mut client = server.client().expect("connect");
-    assert_eq!(count(&mut client, "SELECT n FROM v"), (kept + 1).to_string());
-    assert_eq!(count(&mut client, "SELECT count(*) FROM t"), (kept + 1).to_string());
+    let mut possible = vec![(kept + 1).to_string()];
+    if doubtful {
+        possible.push((kept + 20_001).to_string());
+    }
+    for round in ["there is space again", "after kill -9"] {
+        let there = count(&mut client, "SELECT n FROM v");
+        assert!(possible.contains(&there), "{round}: {there} of {possible:?}");
+        assert_eq!(count(&mut client, "SELECT count(*) FROM t"), there, "{round}");
+        server.restart().expect("start again");
+        client = server.client().expect("connect");
+    }
 }
