@@ -38,6 +38,10 @@ fn every_view_equals_its_query_with_five_workers() {
 
 #[test]
 fn every_view_equals_postgres() {
+    if std::env::var_os("TIDEMILL_ORACLE").is_none() {
+        println!("skipped: every_view_equals_postgres: some comparisons take all memory; TIDEMILL_ORACLE=1 runs it");
+        return;
+    }
     if let Err(error) = Postgres::start() {
         println!("skipped: every_view_equals_postgres: {error:#}");
         return;
