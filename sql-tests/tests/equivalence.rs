@@ -37,11 +37,8 @@ fn every_view_equals_its_query_with_five_workers() {
 }
 
 #[test]
+#[ignore = "some comparison takes all memory; run it with -- --ignored"]
 fn every_view_equals_postgres() {
-    if std::env::var_os("TIDEMILL_ORACLE").is_none() {
-        println!("skipped: every_view_equals_postgres: some comparisons take all memory; TIDEMILL_ORACLE=1 runs it");
-        return;
-    }
     if let Err(error) = Postgres::start() {
         println!("skipped: every_view_equals_postgres: {error:#}");
         return;
