@@ -86,19 +86,18 @@ impl Materialize {
     fn write_multiset(&self, change: &Delta) -> Result<()> {
         let keys = self.storage.encode_key(change.batch())?;
         // Rows that are told apart may be equal as keys (-0.0 and 0.0): their copies count together.
-        let mut weights: HashMap<&(u16, Bytes), (i64, usize)> = HashMap::with_capacity(keys.len());
-        for (row, key) in keys.iter().enumerate() {
-            weights.entry(key).or_insert((0, row)).0 += change.weight(row);
+        let mut weights: HashMap<(u16, &[u8]), (i64, usize)> = HashMap::with_capacity(keys.len());
+        for (row, (partition, key)) in keys.iter().enumerate() {
+            weights.entry((*partition, key.as_ref())).or_insert((0, row)).0 += change.weight(row);
         }
-        let entries: Vec<_> = weights.into_iter().collect();
-        let wanted: Vec<(u16, &[u8])> = entries.iter().map(|(key, _)| (key.0, key.1.as_ref())).collect();
+        let (wanted, weights): (Vec<_>, Vec<_>) = weights.into_iter().unzip();
         let stored = self.table.get_many(&wanted)?;
-        let mut counts = Vec::with_capacity(entries.len());
-        for ((_, (weight, row)), value) in entries.iter().zip(stored) {
+        let mut counts = Vec::with_capacity(wanted.len());
+        for ((weight, row), value) in weights.into_iter().zip(stored) {
             let before = value.as_deref().map_or(Ok(0), decode_count)?;
             let count = before + weight;
             if count < 0 {
-                return Err(self.defect("a row is removed more often than it was added", change.batch(), *row));
+                return Err(self.defect("a row is removed more often than it was added", change.batch(), row));
             }
             counts.push(count);
         }

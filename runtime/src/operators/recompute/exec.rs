@@ -1,7 +1,6 @@
 //! Runs the query over the stored inputs and emits the difference to the last time.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry as MapEntry;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -26,7 +25,7 @@ use crate::Epoch;
 use crate::delta::Delta;
 use crate::delta::consolidate::consolidate_all;
 use crate::delta::key::partition_of;
-use crate::delta::rows::RowCodec;
+use crate::delta::rows::{EncodedRows, RowCodec};
 use crate::error::{Error, Result};
 use crate::expressions::message_of;
 use crate::limits::{RECOMPUTE_BATCH_ROWS, RECOMPUTE_DECODED_BYTES_MAX};
@@ -189,33 +188,30 @@ impl StoredRows {
     /// Replaces all rows; returns the change.
     fn replace(&self, batches: &[RecordBatch]) -> Result<Delta> {
         let schema = self.codec.schema();
-        let mut counts: BTreeMap<Bytes, i64> = BTreeMap::new();
-        for batch in batches {
-            let encoded = self.codec.encode(&with_schema(batch, schema)?)?;
-            for row in encoded.iter() {
-                match counts.get_mut(row) {
-                    Some(count) => *count += 1,
-                    None => drop(counts.insert(Bytes::copy_from_slice(row), 1)),
-                }
+        let encoded: Vec<EncodedRows> =
+            batches.iter().map(|batch| self.codec.encode(&with_schema(batch, schema)?)).collect::<Result<_>>()?;
+        let mut rows: Vec<&[u8]> = encoded.iter().flat_map(EncodedRows::iter).collect();
+        rows.sort_unstable();
+        // What was stored comes in the same order: row, copies now, copies more than before.
+        let stored = self.scan()?;
+        let mut stored = stored.iter().peekable();
+        let mut differences: Vec<(&[u8], i64, i64)> = Vec::new();
+        for copies in rows.chunk_by(|left, right| left == right) {
+            let (row, count) = (copies[0], copies.len() as i64);
+            while let Some((gone, before)) = stored.next_if(|(known, _)| known.as_ref() < row) {
+                differences.push((gone, 0, -before));
             }
-        }
-        let mut differences: Vec<(Bytes, i64)> = Vec::new();
-        for (row, before) in self.scan()? {
-            let count = match counts.entry(row.clone()) {
-                MapEntry::Occupied(entry) => entry.remove(),
-                MapEntry::Vacant(_) => 0,
-            };
+            let before = stored.next_if(|(known, _)| known.as_ref() == row).map_or(0, |(_, before)| *before);
             if count != before {
-                self.set(&row, count);
-                differences.push((row, count - before));
+                differences.push((row, count, count - before));
             }
         }
-        for (row, count) in counts {
-            self.set(&row, count);
-            differences.push((row, count));
+        differences.extend(stored.map(|(gone, before)| (gone.as_ref(), 0, -before)));
+        for (row, count, _) in &differences {
+            self.set(row, *count);
         }
-        let rows = self.codec.decode(differences.iter().map(|(row, _)| row.as_ref()))?;
-        let weights = Int64Array::from_iter_values(differences.iter().map(|(_, difference)| *difference));
+        let rows = self.codec.decode(differences.iter().map(|(row, _, _)| *row))?;
+        let weights = Int64Array::from_iter_values(differences.iter().map(|(_, _, difference)| *difference));
         Ok(Delta::new(rows, Some(weights)))
     }
 }
