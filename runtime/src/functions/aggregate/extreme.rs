@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray};
-use datafusion::arrow::datatypes::{DataType, Float32Type, Float64Type};
+use datafusion::arrow::datatypes::{DataType, Field, Float32Type, Float64Type, Schema};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::functions_aggregate::min_max::{Max, Min};
 use datafusion::logical_expr::function::AccumulatorArgs;
@@ -16,6 +16,7 @@ use datafusion::logical_expr::{
 
 use super::grouped::Rows;
 use crate::delta::key::{KeyEncoder, has_equal_forms};
+use crate::delta::rows::RowCodec;
 
 /// `min` or `max`.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -117,7 +118,8 @@ impl AggregateUDFImpl for ExtremeFunction {
 struct ExtremeAccumulator {
     greatest: bool,
     encoder: KeyEncoder,
-    /// Empty if there is no value.
+    exact: RowCodec,
+    /// Key and exact form of the value; empty if there is none.
     key: Vec<u8>,
     value: ScalarValue,
 }
@@ -126,24 +128,32 @@ impl ExtremeAccumulator {
     fn new(data_type: &DataType, greatest: bool) -> Result<Self> {
         let encoder = KeyEncoder::new(std::slice::from_ref(data_type))
             .map_err(|error| DataFusionError::External(Box::new(error)))?;
-        Ok(ExtremeAccumulator { greatest, encoder, key: Vec::new(), value: ScalarValue::try_from(data_type)? })
+        let schema = Arc::new(Schema::new(vec![Field::new("value", data_type.clone(), true)]));
+        let exact = RowCodec::new(&schema).map_err(|error| DataFusionError::External(Box::new(error)))?;
+        Ok(ExtremeAccumulator { greatest, encoder, exact, key: Vec::new(), value: ScalarValue::try_from(data_type)? })
     }
 }
 
 impl Accumulator for ExtremeAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let keys = self.encoder.encode(&values[..1]).map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let failed = |error| DataFusionError::External(Box::new(error));
+        let keys = self.encoder.encode(&values[..1]).map_err(failed)?;
+        // Of equal values that look different always the same one is taken, whatever the order of rows.
+        let exact = self.exact.encode_columns(&values[..1], values[0].len()).map_err(failed)?;
+        let order = |left: usize, right: usize| {
+            keys.row(left).cmp(keys.row(right)).then_with(|| exact.row(left).cmp(exact.row(right)))
+        };
         let present = (0..keys.len()).filter(|row| !values[0].is_null(*row));
         let best = if self.greatest {
-            present.max_by(|left, right| keys.row(*left).cmp(keys.row(*right)))
+            present.max_by(|left, right| order(*left, *right))
         } else {
-            present.min_by(|left, right| keys.row(*left).cmp(keys.row(*right)))
+            present.min_by(|left, right| order(*left, *right))
         };
         let Some(row) = best else { return Ok(()) };
-        let key = keys.row(row);
-        let better = if self.greatest { key > self.key.as_slice() } else { key < self.key.as_slice() };
+        let key = [keys.row(row), exact.row(row)].concat();
+        let better = if self.greatest { key > self.key } else { key < self.key };
         if self.key.is_empty() || better {
-            self.key = key.to_vec();
+            self.key = key;
             self.value = ScalarValue::try_from_array(&values[0], row)?;
         }
         Ok(())
@@ -177,7 +187,12 @@ macro_rules! float {
         impl Float for $type {
             #[inline]
             fn order(left: Self::Native, right: Self::Native) -> Ordering {
-                left.partial_cmp(&right).unwrap_or_else(|| left.is_nan().cmp(&right.is_nan()))
+                // Of equal numbers (-0.0 and 0.0) always the same one is taken, whatever the order of rows.
+                match left.partial_cmp(&right) {
+                    Some(Ordering::Equal) => left.total_cmp(&right),
+                    Some(order) => order,
+                    None => left.is_nan().cmp(&right.is_nan()),
+                }
             }
         }
     };
