@@ -122,7 +122,7 @@ impl Engine {
         let result = self.results.recv().unwrap();
         assert!(result.failures.is_empty(), "{:?}", result.failures);
         let batch = EpochBatch { epoch: result.epoch, writes: result.writes, deleted_ranges: vec![] };
-        self.store.commit(batch, Sync::Later).unwrap();
+        self.store.commit(&batch, Sync::Later).unwrap();
         self.runtime.committed(self.epoch).unwrap();
     }
 }

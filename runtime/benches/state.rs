@@ -201,7 +201,7 @@ fn table_out_of_core() {
                 }
             }
             let writes = worker.take_writes(number);
-            store.commit(EpochBatch { epoch: number, writes, deleted_ranges: vec![] }, Sync::Later).unwrap();
+            store.commit(&EpochBatch { epoch: number, writes, deleted_ranges: vec![] }, Sync::Later).unwrap();
             worker.committed(number);
             worker.evict();
             if number == 30 {
@@ -235,7 +235,7 @@ fn commits() {
             let start = Start::now();
             for (number, writes) in batches.into_iter().enumerate() {
                 let epoch = number as u64 + 1;
-                store.commit(EpochBatch { epoch, writes, deleted_ranges: vec![] }, sync).unwrap();
+                store.commit(&EpochBatch { epoch, writes, deleted_ranges: vec![] }, sync).unwrap();
             }
             let each = start.elapsed().0 * 1e6 / f64::from(epochs);
             report(&format!("commit of {entries}, {sync:?}: {each:.0} us an epoch"), total, start);
@@ -277,7 +277,7 @@ fn relations() {
             let (writes, _, used) = storage.insert(&batch.slice(from, 100_000), chunk).unwrap();
             chunk += used;
             encoding += runtime::clock::elapsed(begun).as_secs_f64();
-            store.commit(EpochBatch { epoch: number as u64 + 1, writes, deleted_ranges: vec![] }, Sync::Now).unwrap();
+            store.commit(&EpochBatch { epoch: number as u64 + 1, writes, deleted_ranges: vec![] }, Sync::Now).unwrap();
         }
         report(&format!("insert of 100000 an epoch, {layout:?}, {encoding:.2} s encoding"), rows as usize, start);
         for projection in [None, Some(vec![2]), Some(vec![])] {

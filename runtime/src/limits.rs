@@ -64,6 +64,10 @@ pub const CACHED_ORDER_OVERHEAD_BYTES: usize = 96;
 /// memory and the next question costs nothing.
 pub const PREFIX_PROBE_ENTRIES: usize = 16;
 
+/// Different values of a group (with their counts) that stand in the group's own entry, in bytes at most. Every change of
+/// the group writes them all; about here an entry for each value, with its key and overhead, begins to be cheaper.
+pub const GROUP_VALUES_BYTES_MAX: usize = 256;
+
 /// Eviction frees down to this share of the budget in hundredths, so that it does not run at every epoch.
 pub const EVICTION_TARGET_PERCENT: usize = 90;
 
@@ -76,7 +80,7 @@ pub const SPLIT_ROWS_MIN: usize = 1024;
 
 /// Commands that wait for a worker at most: far more than the few epochs in flight bring, so that a sender waits only
 /// when a worker stands still.
-pub const WORKER_COMMANDS_MAX: usize = 1 << 16;
+pub const WORKER_COMMANDS_MAX: usize = 1 << 12;
 
 /// Results of epochs that wait for the coordinator at most. It has fewer in flight, so workers never wait for it.
 pub const EPOCH_RESULTS_MAX: usize = 1 << 10;

@@ -44,10 +44,14 @@ fn main() -> ExitCode {
     if let Err(reason) = telemetry::start(&config.log) {
         return fail(&reason);
     }
-    match server::run(&config) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(reason) => fail(&reason),
-    }
+    let code = match server::run(&config) {
+        Ok(()) => 0,
+        Err(reason) => {
+            fail(&reason);
+            i32::from(EXIT_FAILURE)
+        }
+    };
+    shutdown::end_process(code)
 }
 
 /// Says on the terminal why the process ends; logs may be filtered or go elsewhere.

@@ -23,6 +23,12 @@ use crate::shutdown::{self, Signals, Trigger};
 /// The file in the data directory whose lock says that a server uses it.
 const LOCK_FILE: &str = "LOCK.tidemill";
 
+/// How long a start waits for another server to let go of the data directory.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long it waits before it looks again.
+const LOCK_RETRY: Duration = Duration::from_millis(20);
+
 /// How long the health check waits for an answer.
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -75,7 +81,7 @@ async fn serve(config: &Config) -> Result<(), String> {
         signal = signals.next() => {
             tracing::warn!("{signal}: stopping at once");
             // Without waiting for anything: an epoch is written whole or not at all.
-            std::process::exit(0)
+            shutdown::end_process(0)
         }
     }
 }
@@ -86,13 +92,19 @@ async fn stop(trigger: Trigger, accepting: tokio::task::JoinHandle<Option<()>>, 
     let ordered = async {
         // The listener ends when its sessions have; what is left after their time is cut off with the runtime.
         let _ = tokio::time::timeout(shutdown::SESSIONS_TIMEOUT, accepting).await;
-        coordinator.stop().await;
+        coordinator.stop().await
     };
-    let clean = tokio::time::timeout(shutdown::STOP_TIMEOUT, ordered).await.is_ok();
-    if clean {
-        tracing::info!("stopped");
+    match tokio::time::timeout(shutdown::STOP_TIMEOUT, ordered).await {
+        Ok(Ok(())) => {
+            tracing::info!("stopped");
+            true
+        }
+        Ok(Err(error)) => {
+            tracing::error!(%error, "the end of the log could not be written");
+            false
+        }
+        Err(_) => false,
     }
-    clean
 }
 
 /// Opens the store and recovers.
@@ -146,12 +158,19 @@ fn lock_data_dir(data_dir: &Path) -> Result<std::fs::File, String> {
         .write(true)
         .open(data_dir.join(LOCK_FILE))
         .map_err(|error| format!("cannot write to data directory \"{shown}\": {error}"))?;
-    match FileExt::try_lock_exclusive(&file) {
-        Ok(true) => Ok(file),
-        Ok(false) => Err(format!(
-            "data directory \"{shown}\" is in use by another tidemill; stop it or choose another with --data-dir"
-        )),
-        Err(error) => Err(format!("cannot lock data directory \"{shown}\": {error}")),
+    let begun = runtime::clock::monotonic();
+    loop {
+        match FileExt::try_lock_exclusive(&file) {
+            Ok(true) => return Ok(file),
+            // A server that was killed holds it until the system has taken its memory back.
+            Ok(false) if runtime::clock::elapsed(begun) < LOCK_TIMEOUT => std::thread::sleep(LOCK_RETRY),
+            Ok(false) => {
+                return Err(format!(
+                    "data directory \"{shown}\" is in use by another tidemill; stop it or choose another with --data-dir"
+                ));
+            }
+            Err(error) => return Err(format!("cannot lock data directory \"{shown}\": {error}")),
+        }
     }
 }
 

@@ -220,7 +220,7 @@ impl Harness {
     fn commit(&mut self) {
         let writes = self.workers.iter().flat_map(|worker| worker.state.take_writes(self.epoch)).collect();
         let batch = EpochBatch { epoch: self.epoch, writes, deleted_ranges: Vec::new() };
-        self.store.commit(batch, Sync::Later).unwrap();
+        self.store.commit(&batch, Sync::Later).unwrap();
         for worker in &self.workers {
             worker.state.committed(self.epoch);
             worker.state.evict();

@@ -39,7 +39,7 @@ impl MemoryStore {
 }
 
 impl Store for MemoryStore {
-    fn commit(&self, mut batch: EpochBatch, _sync: Sync) -> Result<()> {
+    fn commit(&self, batch: &EpochBatch, _sync: Sync) -> Result<()> {
         let mut contents = self.contents.write();
         let epoch = batch.epoch;
         if epoch <= contents.epoch {
@@ -53,8 +53,8 @@ impl Store for MemoryStore {
                 versions.push((epoch, None));
             }
         }
-        batch.writes.push((layout::epoch_key(), Some(Bytes::copy_from_slice(&epoch.to_be_bytes()))));
-        for (key, value) in batch.writes {
+        let own = (layout::epoch_key(), Some(Bytes::copy_from_slice(&epoch.to_be_bytes())));
+        for (key, value) in batch.writes.iter().chain([&own]).cloned() {
             contents.bytes += (key.len() + value.as_ref().map_or(0, Bytes::len)) as u64;
             let versions = contents.entries.entry(key).or_default();
             match versions.last_mut() {

@@ -102,7 +102,7 @@ mod tests {
     fn writes_hide_what_is_stored() {
         let store = MemoryStore::new();
         let writes = ["a", "c", "e", "x"].map(|key| (bytes(key), Some(bytes("old")))).to_vec();
-        store.commit(EpochBatch { epoch: 1, writes, deleted_ranges: vec![] }, Sync::Later).unwrap();
+        store.commit(&EpochBatch { epoch: 1, writes, deleted_ranges: vec![] }, Sync::Later).unwrap();
         let writes = [("b", Some("new")), ("c", None), ("e", Some("new")), ("y", Some("new"))];
         let writes = writes.map(|(key, value)| (bytes(key), value.map(bytes)));
         let mut overlay = OverlaySnapshot::from_writes(store.snapshot(), writes);

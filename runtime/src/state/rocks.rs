@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -99,7 +100,7 @@ impl RocksStore {
         Ok(Arc::new(RocksStore { handle, options, ingest_folder, writer }))
     }
 
-    fn write_batch(&self, writes: &[Write], deleted_ranges: &[(Bytes, Bytes)], sync: Sync) -> Result<()> {
+    fn write_batch(&self, writes: &[&Write], deleted_ranges: &[(Bytes, Bytes)], sync: Sync) -> Result<()> {
         let mut batch = WriteBatch::default();
         for (start, end) in deleted_ranges {
             batch.delete_range(start, end);
@@ -116,9 +117,11 @@ impl RocksStore {
         self.handle.db.write_opt(batch, &options).map_err(|error| classify(&error))
     }
 
-    fn ingest(&self, epoch: Epoch, writes: &[Write]) -> Result<()> {
-        let mut files = Vec::new();
-        let result = self.build_files(epoch, writes, &mut files).and_then(|()| {
+    fn ingest(&self, epoch: Epoch, writes: &[&Write]) -> Result<()> {
+        let parts = file_parts(writes);
+        let name = |number| self.ingest_folder.join(format!("{epoch}-{number}.sst"));
+        let files: Vec<PathBuf> = (0..parts.len()).map(name).collect();
+        let result = self.build_files(&parts, &files).and_then(|()| {
             self.handle.db.flush_wal(true).map_err(|error| classify(&error))?;
             let mut options = IngestExternalFileOptions::default();
             options.set_move_files(true);
@@ -133,18 +136,25 @@ impl RocksStore {
         result
     }
 
-    fn build_files(&self, epoch: Epoch, writes: &[Write], files: &mut Vec<PathBuf>) -> Result<()> {
-        let mut rest = writes;
-        while !rest.is_empty() {
-            let file = self.ingest_folder.join(format!("{epoch}-{}.sst", files.len()));
-            files.push(file.clone());
-            let mut writer = SstFileWriter::create(&self.options);
-            writer.open(&file).map_err(|error| classify(&error))?;
-            let count = fill_file(&mut writer, rest).map_err(|error| classify(&error))?;
-            writer.finish().map_err(|error| classify(&error))?;
-            rest = &rest[count..];
-        }
-        Ok(())
+    /// Builds the files on all cores: nobody is answered before they are there.
+    fn build_files(&self, parts: &[&[&Write]], files: &[PathBuf]) -> Result<()> {
+        let next = AtomicUsize::new(0);
+        let build = || -> Result<()> {
+            while let Some((part, file)) = {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                parts.get(number).zip(files.get(number))
+            } {
+                build_file(&self.options, part, file).map_err(|error| classify(&error))?;
+            }
+            Ok(())
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(parts.len());
+        std::thread::scope(|scope| {
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(build)).collect();
+            let own = build();
+            let panicked = |_| Err(Error::Storage("building a file of an epoch panicked".to_string()));
+            others.into_iter().fold(own, |result, other| result.and(other.join().unwrap_or_else(panicked)))
+        })
     }
 
     /// Drops the files of deleted ranges that nobody can see any more.
@@ -175,8 +185,8 @@ impl RocksStore {
 }
 
 impl Store for RocksStore {
-    fn commit(&self, batch: EpochBatch, sync: Sync) -> Result<()> {
-        let EpochBatch { epoch, mut writes, mut deleted_ranges } = batch;
+    fn commit(&self, batch: &EpochBatch, sync: Sync) -> Result<()> {
+        let epoch = batch.epoch;
         let mut writer = self.writer.lock();
         if epoch <= writer.epoch {
             return Err(Error::Storage(format!("epoch {epoch} comes after epoch {}", writer.epoch)));
@@ -184,9 +194,9 @@ impl Store for RocksStore {
         if !writer.deleted.is_empty() {
             self.drop_deleted_files(&mut writer);
         }
-        deleted_ranges.retain(|(start, end)| start < end);
-        writes.push((layout::epoch_key(), Some(Bytes::copy_from_slice(&epoch.to_be_bytes()))));
-        let writes = sorted(writes);
+        let deleted_ranges: Vec<_> = batch.deleted_ranges.iter().filter(|(start, end)| start < end).cloned().collect();
+        let own = (layout::epoch_key(), Some(Bytes::copy_from_slice(&epoch.to_be_bytes())));
+        let writes = sorted(batch.writes.iter().chain([&own]).collect());
         let bytes: usize = writes.iter().map(|(key, value)| key.len() + value.as_ref().map_or(0, Bytes::len)).sum();
         let large = writes.len() >= limits::INGEST_ENTRIES_MIN || bytes >= limits::INGEST_BYTES_MIN;
         if large && deleted_ranges.is_empty() {
@@ -425,40 +435,48 @@ fn database_options(memory_bytes: usize) -> Options {
     options
 }
 
-/// Writes entries, in order, until the file should end; returns how many.
-fn fill_file(writer: &mut SstFileWriter<'_>, writes: &[Write]) -> Result<usize, rocksdb::Error> {
-    let mut bytes = 0;
-    let mut count = 0;
+/// Cuts an epoch's writes into the parts that are to be files, at the ends of tables if they are large enough.
+fn file_parts<'a, 'b>(writes: &'a [&'b Write]) -> Vec<&'a [&'b Write]> {
+    let mut parts = Vec::new();
+    let (mut start, mut bytes) = (0, 0);
     let mut table = None;
-    for (key, value) in writes {
+    for (position, (key, value)) in writes.iter().enumerate() {
         let this_table = key.first_chunk::<4>();
-        let file_is_large = bytes >= limits::INGEST_FILE_BYTES_MAX;
         // The database's own tables are always written to: apart from the rest, they do not widen its range of keys.
         let own = table.is_some_and(|table: &[u8; 4]| u32::from_be_bytes(*table) < layout::FIRST_FREE_TABLE);
-        let new_table = this_table != table && count > 0 && (bytes >= limits::INGEST_FILE_BYTES_MIN || own);
-        if file_is_large || new_table {
-            break;
+        let new_table = this_table != table && (bytes >= limits::INGEST_FILE_BYTES_MIN || own);
+        if position > start && (bytes >= limits::INGEST_FILE_BYTES_MAX || new_table) {
+            parts.push(&writes[start..position]);
+            (start, bytes) = (position, 0);
         }
         table = this_table;
+        bytes += key.len() + value.as_ref().map_or(0, Bytes::len);
+    }
+    parts.push(&writes[start..]);
+    parts
+}
+
+/// Writes entries, which are in order, to a file.
+fn build_file(options: &Options, writes: &[&Write], file: &Path) -> std::result::Result<(), rocksdb::Error> {
+    let mut writer = SstFileWriter::create(options);
+    writer.open(file)?;
+    for (key, value) in writes {
         match value {
             Some(value) => writer.put(key, value)?,
             None => writer.delete(key)?,
         }
-        bytes += key.len() + value.as_ref().map_or(0, Bytes::len);
-        count += 1;
     }
-    Ok(count)
+    writer.finish()
 }
 
 /// Writes in key order. Stable: writes mostly come as a few sorted runs, one a worker, which a stable sort merges.
-fn sorted(mut writes: Vec<Write>) -> Vec<Write> {
+fn sorted(writes: Vec<&Write>) -> Vec<&Write> {
     if writes.is_sorted_by(|a, b| a.0 <= b.0) {
         return writes;
     }
-    let mut order: Vec<(u128, u32)> = Vec::with_capacity(writes.len());
-    order.extend(writes.iter().enumerate().map(|(position, (key, _))| (key_head(key), position as u32)));
-    order.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| writes[a.1 as usize].0.cmp(&writes[b.1 as usize].0)));
-    order.into_iter().map(|(_, position)| std::mem::take(&mut writes[position as usize])).collect()
+    let mut order: Vec<(u128, &Write)> = writes.into_iter().map(|write| (key_head(&write.0), write)).collect();
+    order.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.0.cmp(&b.1.0)));
+    order.into_iter().map(|(_, write)| write).collect()
 }
 
 fn read_epoch(db: &DB, options: &ReadOptions) -> Result<Epoch> {

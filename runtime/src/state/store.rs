@@ -52,7 +52,7 @@ pub trait Snapshot: Send + std::marker::Sync {
 /// Ordered entries under atomic epochs.
 pub trait Store: Send + std::marker::Sync {
     /// Writes an epoch atomically, with its number under [`crate::state::layout::epoch_key`]. Epochs come in order.
-    fn commit(&self, batch: EpochBatch, sync: Sync) -> Result<()>;
+    fn commit(&self, batch: &EpochBatch, sync: Sync) -> Result<()>;
     /// Makes all committed epochs durable.
     fn sync(&self) -> Result<()>;
     /// The newest committed epoch and all before it, frozen.

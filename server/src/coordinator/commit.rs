@@ -87,7 +87,7 @@ fn commit(shared: &Shared, job: CommitJob) -> bool {
     let epoch = batch.epoch;
     let begun = clock::monotonic();
     loop {
-        let error = match shared.store.commit(copy(&batch), sync) {
+        let error = match shared.store.commit(&batch, sync) {
             Ok(()) => break,
             Err(error) => error,
         };
@@ -121,14 +121,9 @@ fn commit(shared: &Shared, job: CommitJob) -> bool {
 fn pause(stopping: &AtomicBool) {
     if stopping.load(Ordering::SeqCst) {
         tracing::error!("stopping with an epoch that could not be written; it was not acknowledged");
-        std::process::exit(1);
+        crate::shutdown::end_process(1);
     }
     std::thread::park_timeout(RETRY);
-}
-
-/// The batch again: keys and values are shared, not copied.
-fn copy(batch: &EpochBatch) -> EpochBatch {
-    EpochBatch { epoch: batch.epoch, writes: batch.writes.clone(), deleted_ranges: batch.deleted_ranges.clone() }
 }
 
 fn outcome_unknown() -> ServerError {

@@ -464,5 +464,5 @@ fn stopping() -> ServerError {
 /// A part without which nothing can be written has gone: what is in the store is complete, a restart goes on from it.
 fn lost(what: &str) {
     tracing::error!("{what} stopped unexpectedly; the server ends and can be started again");
-    std::process::exit(70);
+    crate::shutdown::end_process(70);
 }

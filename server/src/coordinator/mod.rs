@@ -56,8 +56,9 @@ use write::{ChunkCounters, WriteSet};
 /// Bytes of writes that may wait for an epoch or be in one: more make their sessions wait.
 const QUEUE_BYTES: usize = 256 << 20;
 
-/// The unit in which room in the queue is counted.
-const QUEUE_UNIT: usize = 1 << 10;
+/// The unit in which room in the queue is counted. The queue has a place for each from the start, so small units would
+/// cost memory at rest; this one lets 4,096 small writes wait at a time.
+const QUEUE_UNIT: usize = 1 << 16;
 
 /// The newest complete epoch, as reads see it.
 pub struct Published {
@@ -195,13 +196,14 @@ impl Coordinator {
         &self.reader
     }
 
-    /// Ends the epochs in flight and stops. Writes that arrive later are refused.
-    pub async fn stop(&self) {
+    /// Ends the epochs in flight and stops; then all of them are on disk. Writes that arrive later are refused.
+    pub async fn stop(&self) -> Result<(), ServerError> {
         self.shared.stopping.store(true, Ordering::SeqCst);
         let (sender, stopped) = oneshot::channel();
         if self.commands.send(Command::Stop(sender)).is_ok() {
             let _ = stopped.await;
         }
+        Ok(self.shared.store.sync()?)
     }
 
     /// Hands a transaction's changes to the next epoch and waits until that is published. The locks are released then,
@@ -248,7 +250,7 @@ fn spawn(name: &'static str, body: impl FnOnce() + Send + 'static) -> Result<(),
     let guarded = move || {
         if let Err(panic) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)) {
             tracing::error!(thread = name, "panicked: {}; the server ends", task::panic_text(panic.as_ref()));
-            std::process::exit(70);
+            crate::shutdown::end_process(70);
         }
     };
     task::spawn_thread(name, guarded)

@@ -48,7 +48,7 @@ pub fn recover(store: &Arc<dyn Store>, config: RuntimeConfig, planner: &Planner)
         epoch += 1;
         let writes = catalog_store::writes(&repairs.changes, catalog.next_id())?;
         let batch = EpochBatch { epoch, writes, deleted_ranges: repairs.deleted_ranges };
-        store.commit(batch, runtime::state::Sync::Now)?;
+        store.commit(&batch, runtime::state::Sync::Now)?;
     }
     let (runtime, results) = Runtime::start(config, store.clone(), runtime::operators::definitions())?;
     let mut running = HashMap::new();

@@ -207,7 +207,7 @@ impl World {
             add(self.rows.entry(*relation).or_default(), delta);
         }
         let epoch = result.epoch;
-        self.store.commit(EpochBatch { epoch, writes, deleted_ranges: vec![] }, Sync::Later).unwrap();
+        self.store.commit(&EpochBatch { epoch, writes, deleted_ranges: vec![] }, Sync::Later).unwrap();
         self.runtime().committed(epoch).unwrap();
         result
     }

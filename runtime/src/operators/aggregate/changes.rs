@@ -6,7 +6,7 @@ use datafusion::arrow::record_batch::RecordBatch;
 
 use super::slots::SlotStates;
 use super::values::{ValueChanges, ValueEncoder};
-use super::{AggregateSpec, ValueSet};
+use super::AggregateSpec;
 use crate::delta::Delta;
 use crate::delta::key::{KeyEncoder, has_equal_forms, partition_of};
 use crate::delta::rows::RowCodec;
@@ -112,7 +112,7 @@ impl Changes {
             }
         }
         for (set, changes) in spec.value_sets.iter().zip(&mut self.values) {
-            changes.absorb(set, batch, rows(filter_of(batch, set.filter)), &self.groups)?;
+            changes.absorb(batch.column(set.argument), rows(filter_of(batch, set.filter)))?;
         }
         Ok(())
     }
@@ -160,23 +160,6 @@ impl Changes {
             slot.resize(0);
         }
         self.values.iter_mut().for_each(ValueChanges::clear);
-    }
-}
-
-impl ValueChanges {
-    fn absorb(&mut self, set: &ValueSet, batch: &RecordBatch, rows: Rows<'_>, groups: &Interner) -> Result<()> {
-        let values = batch.column(set.argument);
-        let mut encoded = self.encoder.encode(values)?;
-        let (entries, entry_groups, weights) = (&mut self.entries, &mut self.groups, &mut self.weights);
-        rows.for_each(values, |row, group, weight| {
-            let entry = entries.intern_pair(groups.get(group), encoded.row(row));
-            if entry == weights.len() {
-                weights.push(0);
-                entry_groups.push(group);
-            }
-            weights[entry] += weight;
-        });
-        Ok(())
     }
 }
 

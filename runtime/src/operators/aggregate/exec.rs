@@ -10,7 +10,7 @@ use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 
 use super::changes::{Changes, GroupKeys, slot_states};
 use super::slots::{Extremes, SlotStates, damaged};
-use super::values::{self, Transitions};
+use super::values::{self, Touched, Updated};
 use super::{AggregateSpec, CallResult, NAME};
 use crate::Epoch;
 use crate::delta::{Delta, consolidate, literal};
@@ -92,10 +92,10 @@ impl Operator for AggregateOperator {
         }
         self.changes.resize_slots();
         let stored = self.stored()?;
-        let transitions = self.update_value_sets()?;
-        let old = self.old_groups(&stored)?;
-        let new = self.new_groups(&stored, &old, &transitions)?;
-        self.emit(old, new, stored, output)?;
+        let (old, mut set_offsets) = self.old_groups(&stored)?;
+        let sets = self.update_value_sets(&stored, &mut set_offsets)?;
+        let new = self.new_groups(&stored, &old, &sets)?;
+        self.emit(old, new, &sets, stored, output)?;
         if self.changes.groups.len() > GROUPS_KEPT_MAX {
             self.changes = Changes::new(&self.spec, &self.input)?;
         } else {
@@ -112,43 +112,51 @@ impl AggregateOperator {
         self.groups_table.get_many(&keys)
     }
 
-    /// Writes the value sets, and feeds what changed in them to the slots that count different values.
-    fn update_value_sets(&mut self) -> Result<Vec<Transitions>> {
+    fn touched<'a>(&'a self, stored: &'a [Option<Bytes>]) -> Touched<'a> {
+        Touched { keys: &self.changes.groups, partitions: &self.changes.partitions, stored }
+    }
+
+    /// Updates the value sets, which begin at these offsets in the stored states, and feeds what changed in them to
+    /// the slots that count different values.
+    fn update_value_sets(&mut self, stored: &[Option<Bytes>], offsets: &mut [usize]) -> Result<Vec<Updated>> {
         let mut all = Vec::with_capacity(self.value_tables.len());
         for (set, table) in self.value_tables.iter().enumerate() {
             let changes = &self.changes.values[set];
-            let transitions = values::update(table, changes, &self.changes.partitions)?;
+            let updated = values::update(table, changes, &self.touched(stored), offsets)?;
             let fed = |slot: &super::Slot| slot.values == Some(set);
             let slots = &mut self.changes.slots;
             for (index, _) in self.spec.slots.iter().enumerate().filter(|(_, slot)| fed(slot)) {
                 if slots[index].as_extremes().is_none() {
-                    let values = transitions.entries.iter().map(|e| changes.value(*e, &self.changes.groups));
+                    let values = updated.entries.iter().map(|entry| changes.value(*entry));
                     let Some(values) = changes.encoder.decode(values)? else { continue };
-                    let groups: Vec<usize> = transitions.entries.iter().map(|e| changes.groups[*e]).collect();
-                    slots[index]
-                        .add(&values, Rows { groups: &groups, weights: Some(&transitions.weights), filter: None })?;
+                    let groups: Vec<usize> = updated.entries.iter().map(|entry| changes.group(*entry)).collect();
+                    slots[index].add(&values, Rows { groups: &groups, weights: Some(&updated.weights), filter: None })?;
                 }
             }
-            all.push(transitions);
+            all.push(updated);
+        }
+        if offsets.iter().zip(stored).any(|(offset, stored)| stored.as_ref().is_some_and(|s| s.len() != *offset)) {
+            return Err(damaged());
         }
         Ok(all)
     }
 
-    /// The touched groups before the epoch.
-    fn old_groups(&self, stored: &[Option<Bytes>]) -> Result<Groups> {
+    /// The touched groups before the epoch, and where the value sets begin in their states.
+    fn old_groups(&self, stored: &[Option<Bytes>]) -> Result<(Groups, Vec<usize>)> {
         let mut slots = slot_states(&self.spec, &self.input)?;
         slots.iter_mut().for_each(|slot| slot.resize(stored.len()));
-        let mut rows = vec![0; stored.len()];
+        let (mut rows, mut set_offsets) = (vec![0; stored.len()], vec![0; stored.len()]);
         for (group, state) in stored.iter().enumerate() {
             if let Some(state) = state {
-                rows[group] = self.merge_state(group, state, &mut slots)?;
+                (rows[group], set_offsets[group]) = self.merge_state(group, state, &mut slots)?;
             }
         }
-        Ok(Groups { present: stored.iter().map(Option::is_some).collect(), rows, slots })
+        Ok((Groups { present: stored.iter().map(Option::is_some).collect(), rows, slots }, set_offsets))
     }
 
-    /// Adds a stored state to the slots; gives its number of rows.
-    fn merge_state(&self, group: usize, mut state: &[u8], slots: &mut [SlotStates]) -> Result<i64> {
+    /// Adds a stored state to the slots; gives its number of rows, and where the value sets begin in it.
+    fn merge_state(&self, group: usize, stored: &[u8], slots: &mut [SlotStates]) -> Result<(i64, usize)> {
+        let mut state = stored;
         if self.keys.exact.is_some() {
             codec::take_bytes(&mut state).ok_or_else(damaged)?;
         }
@@ -157,16 +165,16 @@ impl AggregateOperator {
         for slot in slots {
             slot.merge_encoded(group, &mut state)?;
         }
-        if state.is_empty() { Ok(rows) } else { Err(damaged()) }
+        Ok((rows, stored.len() - state.len()))
     }
 
     /// The touched groups after the epoch: the changes, with the old states added to them.
-    fn new_groups(&mut self, stored: &[Option<Bytes>], old: &Groups, transitions: &[Transitions]) -> Result<Groups> {
+    fn new_groups(&mut self, stored: &[Option<Bytes>], old: &Groups, sets: &[Updated]) -> Result<Groups> {
         let mut slots = std::mem::replace(&mut self.changes.slots, slot_states(&self.spec, &self.input)?);
         let mut rows = std::mem::take(&mut self.changes.rows);
         for (group, state) in stored.iter().enumerate() {
             if let Some(state) = state {
-                rows[group] += self.merge_state(group, state, &mut slots)?;
+                rows[group] += self.merge_state(group, state, &mut slots)?.0;
                 self.keep_display(group, state)?;
             }
         }
@@ -174,7 +182,7 @@ impl AggregateOperator {
         let present: Vec<bool> = rows.iter().map(|count| global || *count > 0).collect();
         for (index, slot) in self.spec.slots.iter().enumerate() {
             if let (Some(set), Some(extremes)) = (slot.values, slots[index].as_extremes()) {
-                self.choose_extremes(extremes, index, set, old, &present, &transitions[set])?;
+                self.choose_extremes(extremes, index, set, old, &present, (&sets[set], stored))?;
             }
         }
         Ok(Groups { present, rows, slots })
@@ -209,14 +217,13 @@ impl AggregateOperator {
         set: usize,
         old: &Groups,
         present: &[bool],
-        transitions: &Transitions,
+        (updated, stored): (&Updated, &[Option<Bytes>]),
     ) -> Result<()> {
         let changes = &self.changes.values[set];
         let SlotStates::Extreme(old) = &old.slots[slot] else { return Err(damaged()) };
         let mut gone = Vec::new();
-        for (entry, weight) in transitions.entries.iter().zip(&transitions.weights) {
-            let group = changes.groups[*entry];
-            let value = changes.value(*entry, &self.changes.groups);
+        for (entry, weight) in updated.entries.iter().zip(&updated.weights) {
+            let (group, value) = (changes.group(*entry), changes.value(*entry));
             if *weight > 0 {
                 extremes.offer(group, value);
             } else if value == old.value(group) {
@@ -224,19 +231,13 @@ impl AggregateOperator {
             }
         }
         for group in gone {
-            let key = self.changes.groups.get(group);
-            if !present[group] {
-                extremes.set(group, &[]);
-                continue;
-            }
-            let (table, partition) = (&self.value_tables[set], self.changes.partitions[group]);
-            let entry = if extremes.is_greatest() {
-                table.last_with_prefix(partition, key)?
-            } else {
-                table.first_with_prefix(partition, key)?
+            let found = match present[group] {
+                true => {
+                    updated.extreme(group, extremes.is_greatest(), &self.value_tables[set], &self.touched(stored))?
+                }
+                false => None,
             };
-            let value = entry.as_ref().map_or(&[][..], |(entry, _)| entry.get(key.len()..).unwrap_or_default());
-            extremes.set(group, value);
+            extremes.set(group, found.as_deref().unwrap_or_default());
         }
         Ok(())
     }
@@ -268,7 +269,14 @@ impl AggregateOperator {
     }
 
     /// Emits the difference between old and new, and writes the new states.
-    fn emit(&mut self, old: Groups, mut new: Groups, stored: Vec<Option<Bytes>>, output: &mut Output) -> Result<()> {
+    fn emit(
+        &mut self,
+        old: Groups,
+        mut new: Groups,
+        sets: &[Updated],
+        stored: Vec<Option<Bytes>>,
+        output: &mut Output,
+    ) -> Result<()> {
         let (old_outcome, new_outcome) = (self.outcome(&old)?, self.outcome(&new)?);
         self.emit_failures(&old_outcome.failures, &new_outcome.failures, output)?;
         let shown = |groups: &Groups, outcome: &Outcome| {
@@ -285,7 +293,7 @@ impl AggregateOperator {
         let (removed, added) = (changed(&old_shown, &new_shown), changed(&new_shown, &old_shown));
         let delta = self.delta(removed, added, &old_outcome.columns, &new_outcome.columns)?;
         output.emit(if compared { delta } else { consolidate(delta)? });
-        self.write(&mut new, stored);
+        self.write(&mut new, sets, stored);
         Ok(())
     }
 
@@ -336,7 +344,7 @@ impl AggregateOperator {
     }
 
     /// Writes the states that changed.
-    fn write(&self, new: &mut Groups, stored: Vec<Option<Bytes>>) {
+    fn write(&self, new: &mut Groups, sets: &[Updated], stored: Vec<Option<Bytes>>) {
         let counts_rows = self.spec.counts_rows();
         let mut state = Vec::new();
         for (group, old) in stored.into_iter().enumerate() {
@@ -355,6 +363,7 @@ impl AggregateOperator {
                 codec::put_signed(&mut state, i128::from(new.rows[group]));
             }
             new.slots.iter_mut().for_each(|slot| slot.encode(group, &mut state));
+            sets.iter().for_each(|set| state.extend_from_slice(set.kept(group)));
             if old.is_none_or(|old| old != state) {
                 self.groups_table.put_slice(partition, key, &state);
             }

@@ -18,8 +18,9 @@
 //!
 //! State tables (all keyed by the encoded group key first, so a group is on one worker):
 //! - 0: group key → the key as it is shown (if equal keys may look different), row count (if it is needed), then the
-//!   state of every [`Slot`] in order.
-//! - 1 and on, one for each [`ValueSet`]: group key, value → how often the value is there; never 0.
+//!   state of every [`Slot`] and every [`ValueSet`] in order.
+//! - 1 and on, one for each [`ValueSet`], of the groups that have too many values for their own entry: group key,
+//!   value → how often the value is there; never 0.
 //!
 //! An entry in table 0 exists exactly for the groups in the output or the errors output.
 
@@ -43,7 +44,7 @@ mod values;
 const NAME: &str = "aggregate";
 
 /// Changes with the layout of the state.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Recognises and builds aggregations.
 #[derive(Debug)]

@@ -153,7 +153,7 @@ impl Run {
     fn commit(&mut self) {
         let epoch = self.epoch.get();
         let batch = EpochBatch { epoch, writes: self.state.take_writes(epoch), deleted_ranges: vec![] };
-        self.store.commit(batch, Sync::Later).unwrap();
+        self.store.commit(&batch, Sync::Later).unwrap();
         self.state.committed(epoch);
         self.state.evict();
         self.epoch.set(epoch + 1);

@@ -1,5 +1,10 @@
 //! Value sets: which values of a column a group has, and how often.
+//!
+//! A group has few different values mostly, and then they stand in the group's own entry: one read and one write for
+//! all of them. When their bytes become too many, each gets an entry of its own, and keeps it until the group ends:
+//! a change costs no more in a group of millions.
 
+use bytes::Bytes;
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 
@@ -8,7 +13,9 @@ use crate::delta::key::{KeyEncoder, Keys};
 use crate::delta::rows::{EncodedRows, RowCodec};
 use crate::error::Result;
 use crate::functions::aggregate::codec;
+use crate::functions::aggregate::grouped::Rows;
 use crate::functions::aggregate::interner::Interner;
+use crate::limits;
 use crate::state::StateTable;
 
 /// Encodes values so that their bytes order as they do.
@@ -81,13 +88,16 @@ impl EncodedValues {
 #[derive(Debug)]
 pub(super) struct ValueChanges {
     pub(super) encoder: ValueEncoder,
-    /// Group key and value behind each other.
-    pub(super) entries: Interner,
+    /// The number of a group and a value behind each other.
+    entries: Interner,
     /// The group of each entry.
-    pub(super) groups: Vec<usize>,
+    groups: Vec<usize>,
     /// How often each value was gained.
-    pub(super) weights: Vec<i64>,
+    weights: Vec<i64>,
 }
+
+/// Bytes of a group's number within an entry.
+const GROUP_BYTES: usize = size_of::<u32>();
 
 impl ValueChanges {
     /// None.
@@ -95,9 +105,29 @@ impl ValueChanges {
         ValueChanges { encoder, entries: Interner::default(), groups: Vec::new(), weights: Vec::new() }
     }
 
+    /// Takes values of rows.
+    pub(super) fn absorb(&mut self, values: &ArrayRef, rows: Rows<'_>) -> Result<()> {
+        let mut encoded = self.encoder.encode(values)?;
+        rows.for_each(values, |row, group, weight| {
+            // Groups are numbered below 2^32.
+            let entry = self.entries.intern_pair(&(group as u32).to_be_bytes(), encoded.row(row));
+            if entry == self.weights.len() {
+                self.weights.push(0);
+                self.groups.push(group);
+            }
+            self.weights[entry] += weight;
+        });
+        Ok(())
+    }
+
+    /// The group of an entry.
+    pub(super) fn group(&self, entry: usize) -> usize {
+        self.groups[entry]
+    }
+
     /// The value of an entry.
-    pub(super) fn value(&self, entry: usize, groups: &Interner) -> &[u8] {
-        &self.entries.get(entry)[groups.get(self.groups[entry]).len()..]
+    pub(super) fn value(&self, entry: usize) -> &[u8] {
+        &self.entries.get(entry)[GROUP_BYTES..]
     }
 
     /// Forgets all.
@@ -106,41 +136,215 @@ impl ValueChanges {
         self.groups.clear();
         self.weights.clear();
     }
+
+    /// Entries that change something, by group, those of a group in the order of their values; and where the entries
+    /// of each of so many groups end.
+    fn by_group(&self, groups: usize) -> (Vec<usize>, Vec<usize>) {
+        let mut ends = vec![0; groups];
+        let changed = || (0..self.weights.len()).filter(|entry| self.weights[*entry] != 0);
+        changed().for_each(|entry| ends[self.groups[entry]] += 1);
+        let mut sum = 0;
+        for end in &mut ends {
+            // First the start; filling the entries in makes it the end.
+            sum += std::mem::replace(end, sum);
+        }
+        let mut sorted = vec![0; sum];
+        for entry in changed() {
+            let end = &mut ends[self.groups[entry]];
+            sorted[*end] = entry;
+            *end += 1;
+        }
+        let mut start = 0;
+        for end in &ends {
+            sorted[start..*end].sort_unstable_by_key(|entry| self.value(*entry));
+            start = *end;
+        }
+        (sorted, ends)
+    }
 }
 
-/// How a value set changed: values that came to be there, and values that are no more.
-pub(super) struct Transitions {
-    /// The entry, among the epoch's.
+/// A value set after an epoch.
+#[derive(Default)]
+pub(super) struct Updated {
+    /// Entries whose value came to be there (+1) or is no more (-1).
     pub(super) entries: Vec<usize>,
-    /// +1 or -1.
     pub(super) weights: Vec<i64>,
+    /// The sets of the groups one behind the other, as they stand in the groups' entries.
+    kept: Vec<u8>,
+    /// Where each ends.
+    ends: Vec<usize>,
 }
 
-/// Writes the new counts of a value set. Partitions are those of the groups.
-pub(super) fn update(table: &StateTable, changes: &ValueChanges, partitions: &[u16]) -> Result<Transitions> {
-    let mut transitions = Transitions { entries: Vec::new(), weights: Vec::new() };
-    let changed: Vec<usize> = (0..changes.weights.len()).filter(|entry| changes.weights[*entry] != 0).collect();
-    let keys: Vec<(u16, &[u8])> =
-        changed.iter().map(|entry| (partitions[changes.groups[*entry]], changes.entries.get(*entry))).collect();
-    let mut bytes = Vec::new();
-    for (position, stored) in table.get_many(&keys)?.into_iter().enumerate() {
-        let (entry, (partition, key)) = (changed[position], keys[position]);
+/// The groups whose value sets are updated.
+pub(super) struct Touched<'a> {
+    pub(super) keys: &'a Interner,
+    pub(super) partitions: &'a [u16],
+    /// Their entries; a set that begins at an offset behind the end is empty.
+    pub(super) stored: &'a [Option<Bytes>],
+}
+
+/// How a set begins in its group's entry: its values have entries of their own.
+const APART: u128 = 0;
+
+/// Updates a value set. In each group's entry it begins at an offset, which moves behind it.
+pub(super) fn update(
+    table: &StateTable,
+    changes: &ValueChanges,
+    touched: &Touched<'_>,
+    offsets: &mut [usize],
+) -> Result<Updated> {
+    let (sorted, group_ends) = changes.by_group(touched.stored.len());
+    let mut updated = Updated::default();
+    let mut apart = Vec::new();
+    let mut start = 0;
+    for (group, end) in group_ends.into_iter().enumerate() {
+        let changed = &sorted[start..end];
+        start = end;
+        let mut stored = match &touched.stored[group] {
+            Some(stored) => &stored[offsets[group]..],
+            None => &[1],
+        };
+        let length = stored.len();
+        match codec::take_unsigned(&mut stored).ok_or_else(damaged)? {
+            APART => {
+                apart.extend_from_slice(changed);
+                codec::put_unsigned(&mut updated.kept, APART);
+            }
+            count => {
+                let mut values = Vec::new();
+                for _ in 1..count {
+                    values.push(codec::take_bytes(&mut stored).zip(codec::take_i64(&mut stored)).ok_or_else(damaged)?);
+                }
+                let values = updated.merge(changes, changed, &values);
+                if !updated.keep(&values) {
+                    for (value, count) in values {
+                        let key = [touched.keys.get(group), value].concat();
+                        put_count(table, touched.partitions[group], &key, count);
+                    }
+                }
+            }
+        }
+        offsets[group] += length - stored.len();
+        updated.ends.push(updated.kept.len());
+    }
+    update_apart(table, changes, touched, &apart, &mut updated)?;
+    Ok(updated)
+}
+
+/// Updates values that have entries of their own.
+fn update_apart(
+    table: &StateTable,
+    changes: &ValueChanges,
+    touched: &Touched<'_>,
+    entries: &[usize],
+    updated: &mut Updated,
+) -> Result<()> {
+    let key = |entry: &usize| [touched.keys.get(changes.groups[*entry]), changes.value(*entry)].concat();
+    let keys: Vec<Vec<u8>> = entries.iter().map(key).collect();
+    let partitions = entries.iter().map(|entry| touched.partitions[changes.groups[*entry]]);
+    let keys: Vec<(u16, &[u8])> = partitions.zip(keys.iter().map(Vec::as_slice)).collect();
+    for ((entry, (partition, key)), stored) in entries.iter().zip(&keys).zip(table.get_many(&keys)?) {
         let old = match stored {
             Some(stored) => codec::take_i64(&mut stored.as_ref()).ok_or_else(damaged)?,
             None => 0,
         };
-        let new = old + changes.weights[entry];
-        if new == 0 {
-            table.delete(partition, key);
-        } else {
-            bytes.clear();
-            codec::put_signed(&mut bytes, i128::from(new));
-            table.put_slice(partition, key, &bytes);
-        }
+        let new = old + changes.weights[*entry];
+        updated.note(*entry, old, new);
+        put_count(table, *partition, key, new);
+    }
+    Ok(())
+}
+
+fn put_count(table: &StateTable, partition: u16, key: &[u8], count: i64) {
+    if count == 0 {
+        return table.delete(partition, key);
+    }
+    let mut bytes = Vec::with_capacity(10);
+    codec::put_signed(&mut bytes, i128::from(count));
+    table.put_slice(partition, key, &bytes);
+}
+
+impl Updated {
+    fn note(&mut self, entry: usize, old: i64, new: i64) {
         if (old > 0) != (new > 0) {
-            transitions.entries.push(entry);
-            transitions.weights.push(if new > 0 { 1 } else { -1 });
+            self.entries.push(entry);
+            self.weights.push(if new > 0 { 1 } else { -1 });
         }
     }
-    Ok(transitions)
+
+    /// The values of a group with their counts, after changes. All are in the order of the values.
+    fn merge<'a>(
+        &mut self,
+        changes: &'a ValueChanges,
+        changed: &[usize],
+        old: &[(&'a [u8], i64)],
+    ) -> Vec<(&'a [u8], i64)> {
+        let mut new = Vec::with_capacity(old.len() + changed.len());
+        let mut old = old.iter().copied().peekable();
+        for entry in changed {
+            let value = changes.value(*entry);
+            while let Some(smaller) = old.next_if(|(other, _)| *other < value) {
+                new.push(smaller);
+            }
+            let before = old.next_if(|(other, _)| *other == value).map_or(0, |(_, count)| count);
+            let after = before + changes.weights[*entry];
+            self.note(*entry, before, after);
+            if after != 0 {
+                new.push((value, after));
+            }
+        }
+        new.extend(old);
+        new
+    }
+
+    /// Puts a group's values with their counts into its entry, unless they are too many. Says whether it did.
+    fn keep(&mut self, values: &[(&[u8], i64)]) -> bool {
+        let start = self.kept.len();
+        codec::put_unsigned(&mut self.kept, values.len() as u128 + 1);
+        for (value, count) in values {
+            codec::put_bytes(&mut self.kept, value);
+            codec::put_signed(&mut self.kept, i128::from(*count));
+            if self.kept.len() - start > limits::GROUP_VALUES_BYTES_MAX {
+                self.kept.truncate(start);
+                codec::put_unsigned(&mut self.kept, APART);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The set of a group as it stands in the group's entry.
+    pub(super) fn kept(&self, group: usize) -> &[u8] {
+        let start = group.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.kept[start..self.ends[group]]
+    }
+
+    /// The least or greatest value of a group that is there.
+    pub(super) fn extreme(
+        &self,
+        group: usize,
+        greatest: bool,
+        table: &StateTable,
+        touched: &Touched<'_>,
+    ) -> Result<Option<Bytes>> {
+        let mut kept = self.kept(group);
+        let count = codec::take_unsigned(&mut kept).ok_or_else(damaged)?;
+        if count == APART {
+            let (partition, key) = (touched.partitions[group], touched.keys.get(group));
+            let entry = match greatest {
+                true => table.last_with_prefix(partition, key)?,
+                false => table.first_with_prefix(partition, key)?,
+            };
+            return Ok(entry.map(|(entry, _)| entry.slice(key.len()..)));
+        }
+        let mut found = None;
+        for _ in 1..count {
+            found = codec::take_bytes(&mut kept);
+            if !greatest {
+                break;
+            }
+            codec::take_i64(&mut kept).ok_or_else(damaged)?;
+        }
+        Ok(found.map(Bytes::copy_from_slice))
+    }
 }

@@ -138,7 +138,7 @@ impl TestStore {
 
     fn commit(&mut self, writes: Vec<Write>) {
         self.epoch += 1;
-        self.store.commit(EpochBatch { epoch: self.epoch, writes, deleted_ranges: vec![] }, Sync::Later).unwrap();
+        self.store.commit(&EpochBatch { epoch: self.epoch, writes, deleted_ranges: vec![] }, Sync::Later).unwrap();
     }
 
     fn scan(&self, storage: &RelationStorage, options: ScanOptions) -> Vec<Scanned> {

@@ -31,10 +31,6 @@ fn random_batch(random: &mut StdRng, epoch: Epoch, count: usize) -> EpochBatch {
     EpochBatch { epoch, writes, deleted_ranges }
 }
 
-fn copy(batch: &EpochBatch) -> EpochBatch {
-    EpochBatch { epoch: batch.epoch, writes: batch.writes.clone(), deleted_ranges: batch.deleted_ranges.clone() }
-}
-
 #[test]
 fn equals_the_store_in_memory() {
     let folder = tempfile::tempdir().unwrap();
@@ -44,8 +40,8 @@ fn equals_the_store_in_memory() {
     let mut older: Vec<(Arc<dyn Snapshot>, Arc<dyn Snapshot>)> = Vec::new();
     for epoch in 1..60 {
         let batch = random_batch(&mut random, epoch, 1_000);
-        memory.commit(copy(&batch), Sync::Later).unwrap();
-        store.commit(batch, [Sync::Now, Sync::Later][random.random_range(0..2)]).unwrap();
+        memory.commit(&batch, Sync::Later).unwrap();
+        store.commit(&batch, [Sync::Now, Sync::Later][random.random_range(0..2)]).unwrap();
         if epoch % 7 == 0 {
             older.push((store.snapshot(), memory.snapshot()));
         }
@@ -83,7 +79,7 @@ fn a_large_epoch_equals_small_ones() {
         batch.deleted_ranges.clear();
         // Sorted, as `commit` does, and by either path whatever the size.
         batch.writes.push((layout::epoch_key(), Some(Bytes::copy_from_slice(&epoch.to_be_bytes()))));
-        let writes = sorted(batch.writes);
+        let writes = sorted(batch.writes.iter().collect());
         files.ingest(epoch, &writes).unwrap();
         batches.write_batch(&writes, &[], Sync::Later).unwrap();
         assert_eq!(contents(&*files.snapshot()), contents(&*batches.snapshot()));
@@ -101,15 +97,15 @@ fn large_epochs_are_ingested_and_leave_no_files() {
     let entry =
         |number: u32| (layout::store_key(20 + number % 2, 0, &number.to_be_bytes()), Some(Bytes::from("value")));
     let writes: Vec<Write> = (0..limits::INGEST_ENTRIES_MIN as u32).map(entry).collect();
-    store.commit(EpochBatch { epoch: 5, writes, deleted_ranges: vec![] }, Sync::Now).unwrap();
+    store.commit(&EpochBatch { epoch: 5, writes, deleted_ranges: vec![] }, Sync::Now).unwrap();
     assert!(store.property(properties::TOTAL_SST_FILES_SIZE) > 0);
     assert_eq!(fs::read_dir(folder.path().join(INGEST_FOLDER)).unwrap().count(), 0);
     // A small epoch over a large one, then a large one over it.
     let small = vec![(layout::store_key(20, 0, &0_u32.to_be_bytes()), Some(Bytes::from("small")))];
-    store.commit(EpochBatch { epoch: 6, writes: small.clone(), deleted_ranges: vec![] }, Sync::Later).unwrap();
+    store.commit(&EpochBatch { epoch: 6, writes: small.clone(), deleted_ranges: vec![] }, Sync::Later).unwrap();
     assert_eq!(store.snapshot().get_many(&[&small[0].0]).unwrap(), [Some(Bytes::from("small"))]);
     let writes: Vec<Write> = (0..limits::INGEST_ENTRIES_MIN as u32).map(entry).collect();
-    store.commit(EpochBatch { epoch: 7, writes, deleted_ranges: vec![] }, Sync::Later).unwrap();
+    store.commit(&EpochBatch { epoch: 7, writes, deleted_ranges: vec![] }, Sync::Later).unwrap();
     assert_eq!(store.snapshot().get_many(&[&small[0].0]).unwrap(), [Some(Bytes::from("value"))]);
     assert_eq!(store.snapshot().epoch(), 7);
     drop(store);
@@ -123,20 +119,20 @@ fn dropped_files_are_not_those_of_a_table_in_use() {
     let rows = |value: &'static str| -> Vec<Write> {
         (0..60_000_u32).map(|n| (layout::store_key(30, 0, &n.to_be_bytes()), Some(Bytes::from(value)))).collect()
     };
-    store.commit(EpochBatch { epoch: 1, writes: rows("old"), deleted_ranges: vec![] }, Sync::Later).unwrap();
+    store.commit(&EpochBatch { epoch: 1, writes: rows("old"), deleted_ranges: vec![] }, Sync::Later).unwrap();
     let old = store.snapshot();
     let truncate = EpochBatch { epoch: 2, writes: vec![], deleted_ranges: vec![layout::table_range(30)] };
-    store.commit(truncate, Sync::Later).unwrap();
+    store.commit(&truncate, Sync::Later).unwrap();
     assert!(contents(&*store.snapshot()).is_empty());
-    store.commit(EpochBatch { epoch: 3, ..EpochBatch::default() }, Sync::Later).unwrap();
+    store.commit(&EpochBatch { epoch: 3, ..EpochBatch::default() }, Sync::Later).unwrap();
     assert_eq!(contents(&*old).len(), 60_000, "a snapshot keeps what was deleted later");
-    store.commit(EpochBatch { epoch: 4, writes: rows("new"), deleted_ranges: vec![] }, Sync::Later).unwrap();
+    store.commit(&EpochBatch { epoch: 4, writes: rows("new"), deleted_ranges: vec![] }, Sync::Later).unwrap();
     drop(old);
-    store.commit(EpochBatch { epoch: 5, ..EpochBatch::default() }, Sync::Later).unwrap();
+    store.commit(&EpochBatch { epoch: 5, ..EpochBatch::default() }, Sync::Later).unwrap();
     assert_eq!(contents(&*store.snapshot()).len(), 60_000, "a table that is full again keeps its files");
     let drop_table = EpochBatch { epoch: 6, writes: vec![], deleted_ranges: vec![layout::table_range(30)] };
-    store.commit(drop_table, Sync::Later).unwrap();
-    store.commit(EpochBatch { epoch: 7, ..EpochBatch::default() }, Sync::Later).unwrap();
+    store.commit(&drop_table, Sync::Later).unwrap();
+    store.commit(&EpochBatch { epoch: 7, ..EpochBatch::default() }, Sync::Later).unwrap();
     assert!(contents(&*store.snapshot()).is_empty());
 }
 
@@ -159,8 +155,8 @@ fn refuses_what_it_cannot_open() {
 fn epochs_come_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder);
-    store.commit(EpochBatch { epoch: 3, ..EpochBatch::default() }, Sync::Now).unwrap();
-    assert!(store.commit(EpochBatch { epoch: 3, ..EpochBatch::default() }, Sync::Now).is_err());
+    store.commit(&EpochBatch { epoch: 3, ..EpochBatch::default() }, Sync::Now).unwrap();
+    assert!(store.commit(&EpochBatch { epoch: 3, ..EpochBatch::default() }, Sync::Now).is_err());
     assert_eq!(store.snapshot().epoch(), 3);
 }
 
@@ -187,8 +183,8 @@ fn goes_on_when_there_is_space_again() {
         let mut epoch = 1;
         let refused = loop {
             let next = batch(epoch);
-            match store.commit(copy(&next), Sync::Now) {
-                Ok(()) => memory.commit(next, Sync::Now).unwrap(),
+            match store.commit(&next, Sync::Now) {
+                Ok(()) => memory.commit(&next, Sync::Now).unwrap(),
                 Err(error) => {
                     assert!(matches!(error, Error::DiskFull(_)), "{error}");
                     break next;
@@ -202,13 +198,13 @@ fn goes_on_when_there_is_space_again() {
         assert!(contents(&*store.snapshot()) == contents(&*memory.snapshot()), "reads go on");
         fs::remove_file(&ballast).unwrap();
         let start = crate::clock::monotonic();
-        while let Err(error) = store.commit(copy(&refused), Sync::Now) {
+        while let Err(error) = store.commit(&refused, Sync::Now) {
             assert!(matches!(error, Error::DiskFull(_)), "{error}");
             assert!(crate::clock::elapsed(start).as_secs() < 60, "{error}");
             std::thread::sleep(std::time::Duration::from_millis(100));
         }
         eprintln!("large epochs: {large}; full at epoch {epoch}, went on after {:?}", crate::clock::elapsed(start));
-        memory.commit(refused, Sync::Now).unwrap();
+        memory.commit(&refused, Sync::Now).unwrap();
         assert!(contents(&*store.snapshot()) == contents(&*memory.snapshot()));
         drop(store);
         let store = RocksStore::open(&folder.path().join("data"), OPTIONS).unwrap();
@@ -240,7 +236,7 @@ fn crash_writer() {
     let store = RocksStore::open(Path::new(&folder), OPTIONS).unwrap();
     let first = store.snapshot().epoch() + 1;
     for epoch in first..first + 10_000 {
-        store.commit(crash_batch(epoch), Sync::Now).unwrap();
+        store.commit(&crash_batch(epoch), Sync::Now).unwrap();
         writeln!(std::io::stderr(), "committed {epoch}").unwrap();
     }
 }
@@ -275,7 +271,7 @@ fn a_killed_process_leaves_whole_epochs() {
         let epoch = store.snapshot().epoch();
         assert!(epoch >= promised, "epoch {promised} was promised, {epoch} is there");
         for epoch in copied + 1..=epoch {
-            memory.commit(crash_batch(epoch), Sync::Now).unwrap();
+            memory.commit(&crash_batch(epoch), Sync::Now).unwrap();
         }
         copied = epoch;
         assert!(contents(&*store.snapshot()) == contents(&*memory.snapshot()), "whole epochs up to {epoch}");

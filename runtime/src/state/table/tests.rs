@@ -128,7 +128,7 @@ impl World {
 
     fn commit(&mut self) {
         let Some((epoch, writes)) = self.taken.pop_first() else { return };
-        self.store.commit(EpochBatch { epoch, writes, deleted_ranges: vec![] }, Sync::Later).unwrap();
+        self.store.commit(&EpochBatch { epoch, writes, deleted_ranges: vec![] }, Sync::Later).unwrap();
         self.worker.committed(epoch);
         self.worker.evict();
         self.committed = self.ended.remove(&epoch).unwrap();
