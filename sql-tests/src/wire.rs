@@ -122,6 +122,9 @@ pub struct Client {
     pub status: char,
 }
 
+/// An answer that is longer is an error: a wrong query should not take all memory of the machine.
+const ANSWER_BYTES_MAX: usize = 512 << 20;
+
 impl Client {
     /// Connects as user and database "tidemill".
     pub fn connect(port: u16) -> Result<Self> {
@@ -237,8 +240,13 @@ impl Client {
     pub fn answers(&mut self, chunks: &mut dyn Iterator<Item = Vec<u8>>) -> Result<Answers> {
         let mut all = Answers::default();
         let mut current = Answer::default();
+        let mut bytes = 0;
         loop {
             let (kind, body) = self.receive()?;
+            bytes += body.len();
+            if bytes > ANSWER_BYTES_MAX {
+                bail!("the answer is longer than {ANSWER_BYTES_MAX} bytes");
+            }
             match kind {
                 b'T' => current.columns = Some(row_description(&body)),
                 b'D' => current.rows.push(data_row(&body)),

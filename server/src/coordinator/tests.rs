@@ -119,12 +119,12 @@ async fn what_was_acknowledged_is_seen_and_survives_a_restart() {
         assert_eq!(run_insert(&coordinator, &insert(&table, &[(1, "a"), (2, "b")])).await, Ok(2));
         assert_eq!(run_insert(&coordinator, &insert(&table, &[(3, "c")])).await, Ok(1));
         assert_eq!(rows(&coordinator, &table).await, ["1 a", "2 b", "3 c"]);
-        coordinator.stop().await;
+        coordinator.stop().await.unwrap();
         let coordinator = start(store.clone());
         let table = self::table(&coordinator, name);
         assert_eq!(run_insert(&coordinator, &insert(&table, &[(4, "d")])).await, Ok(1));
         assert_eq!(rows(&coordinator, &table).await, ["1 a", "2 b", "3 c", "4 d"]);
-        coordinator.stop().await;
+        coordinator.stop().await.unwrap();
     }
 }
 
@@ -155,7 +155,7 @@ async fn a_key_is_unique_among_concurrent_writers() {
     let error = run_insert(&coordinator, &insert(&table, &[(70, "x"), (70, "y")])).await.expect_err("twice");
     assert_eq!(error.message, "duplicate key value violates unique constraint \"t_pkey\"");
     assert_eq!(error.detail.as_deref(), Some("Key (id)=(70) already exists."));
-    coordinator.stop().await;
+    coordinator.stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -197,7 +197,7 @@ async fn a_transaction_sees_its_own_changes_and_nobody_else_does() {
         transaction.insert(&insert(&table, &[(1, "again")]), &session()).await.expect("inserts");
         transaction.commit().await.expect("commits");
         assert_eq!(rows(&coordinator, &table).await, ["1 again"]);
-        coordinator.stop().await;
+        coordinator.stop().await.unwrap();
     }
 }
 
@@ -224,7 +224,7 @@ async fn conflicts_are_passed_over_or_updated() {
     upsert.source = insert(&table, &[(1, "p"), (1, "q")]).source;
     let error = run_insert(&coordinator, &upsert).await.expect_err("twice");
     assert_eq!(error.sqlstate, SqlState("21000"));
-    coordinator.stop().await;
+    coordinator.stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -237,5 +237,5 @@ async fn a_null_key_is_refused() {
     let error = run_insert(&coordinator, &bad).await.expect_err("null");
     assert_eq!(error.message, "null value in column \"id\" of relation \"t\" violates not-null constraint");
     assert_eq!(error.detail.as_deref(), Some("Failing row contains (null, a)."));
-    coordinator.stop().await;
+    coordinator.stop().await.unwrap();
 }
