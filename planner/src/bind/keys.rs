@@ -2,7 +2,7 @@
 //! are equally long (a month is 30 days, a day 24 hours).
 //!
 //! Arrow compares floats by their bits and intervals part by part. This rule wraps operands of comparisons, group
-//! keys, DISTINCT columns and partition keys of those types in [`Normalize`], which maps equal values to one.
+//! keys, DISTINCT columns and the partition and order keys of OVER of those types in [`Normalize`], which maps equal values to one.
 
 use std::sync::{Arc, LazyLock};
 
@@ -14,7 +14,8 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr::{Between, InList};
+use datafusion::functions_aggregate::min_max::max_udaf;
+use datafusion::logical_expr::expr::{Between, InList, Sort, WindowFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     Aggregate, BinaryExpr, ColumnarValue, Distinct, DistinctOn, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder,
@@ -193,11 +194,40 @@ fn rewrite_comparison(expression: Expr, schema: &DFSchema) -> Result<Transformed
                 keys.push(key.data);
             }
             window.params.partition_by = keys;
+            // Rows that order the same are peers.
+            let mut order = Vec::with_capacity(window.params.order_by.len());
+            for sort in window.params.order_by {
+                let key = wrap(sort.expr, schema)?;
+                changed |= key.transformed;
+                order.push(Sort { expr: key.data, ..sort });
+            }
+            window.params.order_by = order;
+            if let Some(rank) = rank_of_peers(&window) {
+                return Ok(Transformed::yes(rank));
+            }
             let expression = Expr::WindowFunction(window);
             Ok(if changed { Transformed::yes(expression) } else { Transformed::no(expression) })
         }
         other => Ok(Transformed::no(other)),
     }
+}
+
+/// What a rank is where all rows of a partition are peers, because it is ordered by nothing but its own columns.
+/// DataFusion leaves such an order out, and then numbers the rows.
+fn rank_of_peers(window: &WindowFunction) -> Option<Expr> {
+    let rank = match window.fun.name() {
+        "rank" | "dense_rank" => ScalarValue::UInt64(Some(1)),
+        "percent_rank" => ScalarValue::Float64(Some(0.0)),
+        "cume_dist" => ScalarValue::Float64(Some(1.0)),
+        _ => return None,
+    };
+    let partition = &window.params.partition_by;
+    if !window.params.order_by.iter().all(|sort| partition.contains(&sort.expr)) {
+        return None;
+    }
+    let mut constant = WindowFunction::new(max_udaf(), vec![Expr::Literal(rank, None)]);
+    constant.params.partition_by = partition.clone();
+    Some(Expr::WindowFunction(Box::new(constant)))
 }
 
 /// Group keys, DISTINCT columns and equated join keys.

@@ -267,6 +267,29 @@ fn different_rows_of_an_append_only_input_are_append_only() {
 }
 
 #[test]
+fn many_values_of_a_group_have_entries_of_their_own() {
+    let schema = literal::schema("g text, v int4");
+    let mut run = Run::new("SELECT g, min(v), max(v), count(DISTINCT v) FROM t GROUP BY g", &schema, false);
+    let rows = |weight: &str, values: std::ops::Range<i32>| {
+        values.map(|value| format!("{weight} | x | {value}")).collect::<Vec<_>>().join("\n")
+    };
+    let entries = |run: &Run| run.store.snapshot().scan(&[], &[0xff; 8]).count();
+    assert_eq!(run.step(&rows("+1", 0..10)), "+1 | x | 0 | 9 | 10");
+    // The epoch's number and the group.
+    assert_eq!(entries(&run), 2);
+    assert_eq!(run.step(&rows("+1", 5..200)), "+1 | x | 0 | 199 | 200\n-1 | x | 0 | 9 | 10");
+    assert_eq!(entries(&run), 2 + 200);
+    run.restart();
+    assert_eq!(run.step(&rows("-1", 100..200)), "-1 | x | 0 | 199 | 200\n+1 | x | 0 | 99 | 100");
+    assert_eq!(run.step(&rows("-1", 0..7)), "-1 | x | 0 | 99 | 100\n+1 | x | 5 | 99 | 95");
+    assert_eq!(run.step(&rows("-1", 7..10)), "");
+    assert_eq!(run.step(&rows("-1", 5..100)), "-1 | x | 5 | 99 | 95");
+    assert_eq!(entries(&run), 1);
+    assert_eq!(run.step(&rows("+1", 1..3)), "+1 | x | 1 | 2 | 2");
+    assert_eq!(entries(&run), 2);
+}
+
+#[test]
 fn several_distinct_and_filters() {
     let schema = literal::schema("a int4, b int4, c bool");
     let query = "SELECT a, count(DISTINCT b), count(DISTINCT c), max(b), count(*), sum(DISTINCT b),
