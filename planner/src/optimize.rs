@@ -63,12 +63,17 @@ impl Planner {
     /// Optimizes a bound plan for execution as an ad-hoc query. `now_micros` is the statement's time in microseconds since
     /// 1970, to which now() is folded.
     pub fn optimize(&self, plan: LogicalPlan, now_micros: i64) -> Result<LogicalPlan, PlanError> {
-        self.run_rules(plan, Some(now_micros), &self.optimizer_without(OFF))
+        self.run_rules(plan, Some(now_micros), false, &self.optimizer_without(OFF))
+    }
+
+    /// Optimizes a bound plan to be shown: now() stays as it is.
+    pub(crate) fn optimize_to_show(&self, plan: LogicalPlan) -> Result<LogicalPlan, PlanError> {
+        self.run_rules(plan, None, false, &self.optimizer_without(OFF))
     }
 
     /// Optimizes a bound plan for a dataflow. now() is never folded.
     pub(crate) fn optimize_for_dataflow(&self, plan: LogicalPlan) -> Result<LogicalPlan, PlanError> {
-        self.run_rules(plan, None, &self.optimizer_without(&[OFF, OFF_IN_DATAFLOWS].concat()))
+        self.run_rules(plan, None, true, &self.optimizer_without(&[OFF, OFF_IN_DATAFLOWS].concat()))
     }
 
     fn optimizer_without(&self, off: &[&str]) -> Optimizer {
@@ -80,13 +85,14 @@ impl Planner {
         &self,
         plan: LogicalPlan,
         now_micros: Option<i64>,
+        in_view: bool,
         optimizer: &Optimizer,
     ) -> Result<LogicalPlan, PlanError> {
         let session = self.session_state();
         let options = session.config_options();
         let context =
             RuleContext { session, options: Arc::clone(options), aliases: Arc::new(AliasGenerator::new()), now_micros };
-        deterministic_order(plan, now_micros.is_none())
+        deterministic_order(plan, in_view)
             .and_then(|plan| session.analyzer().execute_and_check(plan, options, |_, _| {}))
             .and_then(|plan| optimizer.optimize(plan, &context, |_, _| {}))
             .map_err(from_datafusion)
@@ -201,13 +207,20 @@ fn continue_window_order(window: Window) -> DataFusionResult<Transformed<Logical
 }
 
 fn depends_on_row_order(function: &datafusion::logical_expr::expr::WindowFunction) -> bool {
-    let numbers_rows = match &function.fun {
-        WindowFunctionDefinition::WindowUDF(udf) => {
-            matches!(udf.name(), "row_number" | "ntile" | "lag" | "lead")
+    let frame = &function.params.window_frame;
+    let is_part = !(frame.start_bound.is_unbounded() && frame.end_bound.is_unbounded());
+    let by_rows = frame.units == WindowFrameUnits::Rows;
+    match &function.fun {
+        WindowFunctionDefinition::WindowUDF(udf) => match udf.name() {
+            "row_number" | "ntile" | "lag" | "lead" => true,
+            // Peers have one rank, whatever the frame.
+            "rank" | "dense_rank" | "percent_rank" | "cume_dist" => false,
+            _ => by_rows,
+        },
+        WindowFunctionDefinition::AggregateUDF(udf) => {
+            by_rows && (is_part || !matches!(udf.name(), "count" | "sum" | "avg" | "min" | "max"))
         }
-        WindowFunctionDefinition::AggregateUDF(_) => false,
-    };
-    numbers_rows || function.params.window_frame.units == WindowFrameUnits::Rows
+    }
 }
 
 /// The planning error behind what a rule of DataFusion returned. Names and types are resolved by then, so what is not

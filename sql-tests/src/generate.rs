@@ -71,6 +71,8 @@ pub struct Relation {
     pub columns: Vec<Column>,
     /// For tables: how many of the first columns are the primary key.
     pub key_columns: usize,
+    /// Whether it may have many more rows than a table.
+    pub grows: bool,
 }
 
 /// A view: name and SELECT.
@@ -149,7 +151,7 @@ impl Generator {
             parts.push(format!("PRIMARY KEY ({})", key.join(", ")));
         }
         let sql = format!("CREATE TABLE {name} ({})", parts.join(", "));
-        let relation = Relation { name, columns, key_columns };
+        let relation = Relation { name, columns, key_columns, grows: false };
         self.tables.push(relation.clone());
         self.relations.push(relation);
         sql
@@ -160,8 +162,16 @@ impl Generator {
         let materialized = self.chance(0.9);
         let (query, columns) = self.query(2);
         let columns = columns.into_iter().map(|column| Column { name: unqualified(&column.name), ..column }).collect();
-        self.relations.push(Relation { name: name.clone(), columns, key_columns: 0 });
+        let grows = self.grows(&query);
+        self.relations.push(Relation { name: name.clone(), columns, key_columns: 0, grows });
         View { name, query, materialized }
+    }
+
+    /// Whether a query may have many more rows than a table: joined with its like again and again, such queries would
+    /// soon have billions.
+    fn grows(&self, sql: &str) -> bool {
+        let views = self.relations.iter().filter(|relation| relation.grows);
+        sql.contains("JOIN") || views.into_iter().any(|view| sql.contains(view.name.as_str()))
     }
 
     fn chance(&mut self, probability: f64) -> bool {

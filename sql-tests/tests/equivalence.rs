@@ -1,4 +1,4 @@
-//! The randomized test of view = query in its short form, with a fresh seed: `TIDEMILL_EQUIVALENCE_MINUTES` (default 0.5) each for the
+//! The randomized test of view = query in its short form, with a fresh seed: `TIDEMILL_EQUIVALENCE_MINUTES` (default 1) each for the
 //! plain form and for the one that also compares with PostgreSQL. `TIDEMILL_SEED` repeats one.
 
 use sql_tests::equivalence::{Options, run_checked};
@@ -9,7 +9,7 @@ use std::time::Duration;
 fn options() -> Options {
     require_binary().expect("the server binary");
     let minutes: f64 =
-        std::env::var("TIDEMILL_EQUIVALENCE_MINUTES").ok().and_then(|text| text.parse().ok()).unwrap_or(0.5);
+        std::env::var("TIDEMILL_EQUIVALENCE_MINUTES").ok().and_then(|text| text.parse().ok()).unwrap_or(1.0);
     let seed = std::env::var("TIDEMILL_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or_else(rand::random);
     println!("seed {seed}");
     Options {
@@ -37,7 +37,6 @@ fn every_view_equals_its_query_with_five_workers() {
 }
 
 #[test]
-#[ignore = "some comparison takes all memory; run it with -- --ignored"]
 fn every_view_equals_postgres() {
     if let Err(error) = Postgres::start() {
         println!("skipped: every_view_equals_postgres: {error:#}");

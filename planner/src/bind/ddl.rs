@@ -301,7 +301,7 @@ pub(super) fn explain(
     match statement.syntax.as_ref() {
         Syntax::Query(query) => {
             let (plan, _) = context.query(query, &[])?;
-            Ok(explain_query(&planner.optimize(plan, 0)?))
+            Ok(explain_query(&planner.optimize_to_show(plan)?))
         }
         Syntax::CreateView(syntax) if syntax.materialized => {
             let view = create_view(&context, syntax)?;
@@ -309,7 +309,7 @@ pub(super) fn explain(
         }
         Syntax::CreateView(syntax) => {
             let view = create_view(&context, syntax)?;
-            Ok(explain_query(&planner.optimize(view.plan, 0)?))
+            Ok(explain_query(&planner.optimize_to_show(view.plan)?))
         }
         Syntax::Insert(_) | Syntax::Update(_) | Syntax::Delete(_) => {
             explain_change(planner, super::bind(planner, statement, catalog, session, &[])?.statement)
@@ -334,6 +334,6 @@ fn explain_change(planner: &Planner, statement: Statement) -> Result<Vec<String>
         Statement::Delete(delete) => (format!("Delete on {}", delete.table.relation.name), delete.query),
         _ => return Err(PlanError::internal("EXPLAIN of a statement that changes no rows")),
     };
-    let below = explain_query(&planner.optimize(plan, 0)?);
+    let below = explain_query(&planner.optimize_to_show(plan)?);
     Ok(std::iter::once(title).chain(below.into_iter().map(|line| format!("  {line}"))).collect())
 }

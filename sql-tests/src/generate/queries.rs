@@ -48,8 +48,8 @@ impl Generator {
 
     fn join(&mut self, left: From) -> From {
         let relation = {
-            // Mostly tables: joins of joins of views grow too big to be compared often.
-            let relations = if self.chance(0.7) { self.tables.clone() } else { self.relations.clone() };
+            let tables_only = self.chance(0.7) || self.grows(&left.sql);
+            let relations = if tables_only { self.tables.clone() } else { self.relations.clone() };
             self.pick(&relations)
         };
         let right = self.named(&relation);
@@ -340,6 +340,12 @@ impl Generator {
         }
         let (inner, columns) = self.query(depth - 1);
         let (name, a, b) = (self.fresh("cte"), self.fresh("r"), self.fresh("r"));
+        if self.grows(&inner) {
+            let scope: Vec<Column> = columns.iter().map(|column| qualified(&a, column)).collect();
+            let kinds = self.some_kinds(&scope, 3);
+            let (list, outer) = self.select_list(&scope, &kinds, 1);
+            return (format!("WITH {name} AS ({inner}) SELECT {list} FROM {name} {a}"), outer);
+        }
         let key = self.pick(&columns);
         let scope: Vec<Column> =
             [&a, &b].iter().flat_map(|alias| columns.iter().map(|column| qualified(alias, column))).collect();
