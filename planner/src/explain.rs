@@ -23,11 +23,21 @@ pub fn explain_dataflow(dataflow: &Dataflow) -> Vec<String> {
     lines
 }
 
+/// The name as PostgreSQL's EXPLAIN shows it. A dot within quotes is part of a name.
+fn without_schema(name: &str) -> &str {
+    let mut quoted = false;
+    let dot = name.bytes().rposition(|byte| {
+        quoted ^= byte == b'"';
+        byte == b'.' && !quoted
+    });
+    dot.map_or(name, |dot| &name[dot + 1..])
+}
+
 fn print(dataflow: &Dataflow, id: NodeId, depth: usize, printed: &mut HashSet<NodeId>, lines: &mut Vec<String>) {
     let node = dataflow.node(id);
     let indent = "  ".repeat(depth);
     let title = match &node.kind {
-        NodeKind::Import(relation) => format!("Import {}", relation.name),
+        NodeKind::Import(relation) => format!("Import {}", without_schema(&relation.name)),
         NodeKind::Operator(spec) => {
             let detail = spec.detail();
             if detail.is_empty() { spec.name().to_owned() } else { format!("{} {detail}", spec.name()) }

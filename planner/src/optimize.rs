@@ -1,6 +1,6 @@
 //! Which of DataFusion's rules run, in which order, and which are off.
 //!
-//! Before any rule, [`deterministic_order`] makes results that depend on the order of equal rows independent of it, so
+//! Before the optimizer's rules, [`deterministic_order`] makes results that depend on the order of equal rows independent of it, so
 //! that an ad-hoc query and a view over the same rows break ties the same way.
 
 use std::collections::HashSet;
@@ -92,8 +92,9 @@ impl Planner {
         let options = session.config_options();
         let context =
             RuleContext { session, options: Arc::clone(options), aliases: Arc::new(AliasGenerator::new()), now_micros };
-        deterministic_order(plan, in_view)
-            .and_then(|plan| session.analyzer().execute_and_check(plan, options, |_, _| {}))
+        let analyzed = session.analyzer().execute_and_check(plan, options, |_, _| {});
+        analyzed
+            .and_then(|plan| deterministic_order(plan, in_view))
             .and_then(|plan| optimizer.optimize(plan, &context, |_, _| {}))
             .map_err(from_datafusion)
     }

@@ -2,7 +2,7 @@
 //! are equally long (a month is 30 days, a day 24 hours).
 //!
 //! Arrow compares floats by their bits and intervals part by part. This rule wraps operands of comparisons, group
-//! keys, DISTINCT columns and the partition and order keys of OVER of those types in [`Normalize`], which maps equal values to one.
+//! keys, DISTINCT columns, sort keys and the keys of OVER of those types in [`Normalize`], which maps equal values to one.
 
 use std::sync::{Arc, LazyLock};
 
@@ -15,7 +15,7 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::functions_aggregate::min_max::max_udaf;
-use datafusion::logical_expr::expr::{Between, InList, Sort, WindowFunction};
+use datafusion::logical_expr::expr::{Between, InList, Sort as SortExpr, WindowFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     Aggregate, BinaryExpr, ColumnarValue, Distinct, DistinctOn, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder,
@@ -122,6 +122,18 @@ fn wrap(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(Transformed::yes(FUNCTION.call(vec![expression])))
 }
 
+/// Wraps the keys of an order.
+fn wrap_order(order: Vec<SortExpr>, schema: &DFSchema) -> Result<Transformed<Vec<SortExpr>>> {
+    let mut changed = false;
+    let mut wrapped = Vec::with_capacity(order.len());
+    for sort in order {
+        let key = wrap(sort.expr, schema)?;
+        changed |= key.transformed;
+        wrapped.push(SortExpr { expr: key.data, ..sort });
+    }
+    Ok(if changed { Transformed::yes(wrapped) } else { Transformed::no(wrapped) })
+}
+
 /// The rule.
 #[derive(Debug)]
 pub struct NormalizeKeys;
@@ -195,13 +207,9 @@ fn rewrite_comparison(expression: Expr, schema: &DFSchema) -> Result<Transformed
             }
             window.params.partition_by = keys;
             // Rows that order the same are peers.
-            let mut order = Vec::with_capacity(window.params.order_by.len());
-            for sort in window.params.order_by {
-                let key = wrap(sort.expr, schema)?;
-                changed |= key.transformed;
-                order.push(Sort { expr: key.data, ..sort });
-            }
-            window.params.order_by = order;
+            let order = wrap_order(window.params.order_by, schema)?;
+            changed |= order.transformed;
+            window.params.order_by = order.data;
             if let Some(rank) = rank_of_peers(&window) {
                 return Ok(Transformed::yes(rank));
             }
@@ -230,7 +238,7 @@ fn rank_of_peers(window: &WindowFunction) -> Option<Expr> {
     Some(Expr::WindowFunction(Box::new(constant)))
 }
 
-/// Group keys, DISTINCT columns and equated join keys.
+/// Group keys, DISTINCT columns, sort keys and equated join keys.
 fn rewrite_keys(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     match node {
         LogicalPlan::Aggregate(aggregate) => group_keys(aggregate),
@@ -239,6 +247,12 @@ fn rewrite_keys(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             None => Ok(Transformed::no(LogicalPlan::Distinct(Distinct::All(input)))),
         },
         LogicalPlan::Distinct(Distinct::On(on)) => distinct_on(on),
+        LogicalPlan::Sort(mut sort) => {
+            let order = wrap_order(sort.expr, sort.input.schema())?;
+            sort.expr = order.data;
+            let node = LogicalPlan::Sort(sort);
+            Ok(if order.transformed { Transformed::yes(node) } else { Transformed::no(node) })
+        }
         LogicalPlan::Join(mut join) => {
             let (left, right) = (join.left.schema().clone(), join.right.schema().clone());
             let mut changed = false;
@@ -316,6 +330,11 @@ fn distinct_on(mut on: DistinctOn) -> Result<Transformed<LogicalPlan>> {
         keys.push(key.data);
     }
     on.on_expr = keys;
+    if let Some(order) = on.sort_expr.take() {
+        let order = wrap_order(order, &schema)?;
+        changed |= order.transformed;
+        on.sort_expr = Some(order.data);
+    }
     let node = LogicalPlan::Distinct(Distinct::On(on));
     Ok(if changed { Transformed::yes(node) } else { Transformed::no(node) })
 }

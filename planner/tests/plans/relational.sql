@@ -13,7 +13,7 @@ Materialize (stored by key (id))
          key (id), retracting, no state
       -> project t.id, t.v (node 1)
            key (id), retracting, no state
-        -> Import public.t (node 0)
+        -> Import t (node 0)
              key (id), retracting, no state
 
 SELECT g, count(*), sum(v), avg(v) FILTER (WHERE id > 3), count(DISTINCT v) FROM t GROUP BY g
@@ -25,7 +25,7 @@ Materialize (stored by key (g))
          key (g), retracting, state grows with an entry a group and an entry a different value
       -> project t.g AS column0, t.v AS column1, t.id > Int32(3) AS column2 (node 1)
            no key, retracting, no state
-        -> Import public.t (node 0)
+        -> Import t (node 0)
              key (id), retracting, no state
 
 SELECT count(*) FROM t
@@ -37,7 +37,7 @@ Materialize (stored by key ())
          key (), retracting, state bounded by one entry
       -> project (node 1)
            no key, retracting, no state
-        -> Import public.t (node 0)
+        -> Import t (node 0)
              key (id), retracting, no state
 
 SELECT DISTINCT g FROM t
@@ -47,7 +47,7 @@ Materialize (stored by key (g))
        key (g), retracting, state grows with an entry a group
     -> project t.g (node 1)
          no key, retracting, no state
-      -> Import public.t (node 0)
+      -> Import t (node 0)
            key (id), retracting, no state
 
 SELECT t.id, u.w FROM t JOIN u ON t.id = u.k AND u.w > t.v
@@ -59,9 +59,9 @@ Materialize (stored as counted rows)
          no key, retracting, state grows with rows of both inputs
       -> project t.id, t.v (node 1)
            key (id), retracting, no state
-        -> Import public.t (node 0)
+        -> Import t (node 0)
              key (id), retracting, no state
-      -> Import public.u (node 2)
+      -> Import u (node 2)
            no key, retracting, no state
 
 SELECT id FROM t UNION ALL SELECT k FROM u
@@ -71,13 +71,13 @@ Materialize (stored as counted rows)
        no key, retracting, no state
     -> project t.id (node 1)
          key (id), retracting, no state
-      -> Import public.t (node 0)
+      -> Import t (node 0)
            key (id), retracting, no state
     -> project u.k AS id (node 4)
          no key, retracting, no state
       -> project u.k (node 3)
            no key, retracting, no state
-        -> Import public.u (node 2)
+        -> Import u (node 2)
              no key, retracting, no state
 
 SELECT doubled, count(*) FROM plain GROUP BY doubled
@@ -93,7 +93,7 @@ Materialize (stored by key (doubled))
              no key, retracting, no state
           -> project t.g, t.v (node 1)
                no key, retracting, no state
-            -> Import public.t (node 0)
+            -> Import t (node 0)
                  key (id), retracting, no state
 
 SELECT t.id, u.w FROM t LEFT JOIN u ON t.id = u.k
@@ -105,9 +105,9 @@ Materialize (stored as counted rows)
          no key, retracting, state grows with all rows of its inputs and of its output
       -> project t.id (node 1)
            key (id), retracting, no state
-        -> Import public.t (node 0)
+        -> Import t (node 0)
              key (id), retracting, no state
-      -> Import public.u (node 2)
+      -> Import u (node 2)
            no key, retracting, no state
 
 SELECT id, v FROM t ORDER BY v DESC LIMIT 3
@@ -117,7 +117,7 @@ Materialize (stored as counted rows)
        no key, retracting, state grows with all rows of its inputs and of its output
     -> project t.id, t.v (node 1)
          key (id), retracting, no state
-      -> Import public.t (node 0)
+      -> Import t (node 0)
            key (id), retracting, no state
 
 SELECT id, row_number() OVER (PARTITION BY g ORDER BY v) AS n FROM t
@@ -127,7 +127,7 @@ Materialize (stored as counted rows)
        no key, retracting, no state
     -> recompute WindowAggr: windowExpr=[[row_number() PARTITION BY [t.g] ORDER BY [t.v ASC NULLS LAST, t.id ASC NULLS LAST, t.g ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW AS row_number() PARTITION BY [t.g] ORDER BY [t.v ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW]] (node 1)
          no key, retracting, state grows with all rows of its inputs and of its output
-      -> Import public.t (node 0)
+      -> Import t (node 0)
            key (id), retracting, no state
 
 SELECT id FROM t WHERE id IN (SELECT k FROM u)
@@ -137,11 +137,11 @@ Materialize (stored as counted rows)
        no key, retracting, state grows with all rows of its inputs and of its output
     -> project t.id (node 1)
          key (id), retracting, no state
-      -> Import public.t (node 0)
+      -> Import t (node 0)
            key (id), retracting, no state
     -> project u.k (node 3)
          no key, retracting, no state
-      -> Import public.u (node 2)
+      -> Import u (node 2)
            no key, retracting, no state
 
 WITH c AS (SELECT g, sum(v) AS s FROM t GROUP BY g) SELECT a.g, b.g AS other FROM c a JOIN c b ON a.s = b.s
@@ -157,7 +157,7 @@ Materialize (stored by key (g, other))
              key (g), retracting, state grows with an entry a group
           -> project t.g, t.v (node 1)
                no key, retracting, no state
-            -> Import public.t (node 0)
+            -> Import t (node 0)
                  key (id), retracting, no state
       -> project t.g, sum(t.v) AS s (node 3, shared)
 

@@ -13,7 +13,7 @@ Materialize (stored by key (window_start, window_end))
              no key, retracting, watermark (ts), no state
           -> project bids.ts (node 1)
                no key, retracting, watermark (ts), no state
-            -> Import public.bids (node 0)
+            -> Import bids (node 0)
                  no key, retracting, watermark (ts), no state
 
 SELECT window_start, window_end, count(*) FROM TABLE(TUMBLE(TABLE bids, DESCRIPTOR(ts), INTERVAL '10' SECOND)) GROUP BY window_start, window_end
@@ -29,7 +29,7 @@ Materialize (stored by key (window_start, window_end))
              no key, retracting, watermark (ts), no state
           -> project bids.ts (node 1)
                no key, retracting, watermark (ts), no state
-            -> Import public.bids (node 0)
+            -> Import bids (node 0)
                  no key, retracting, watermark (ts), no state
 
 SELECT window_start, window_end, count(*) FROM TUMBLE(TABLE bids, DESCRIPTOR(ts), INTERVAL '10' SECOND) GROUP BY window_start, window_end
@@ -45,7 +45,7 @@ Materialize (stored by key (window_start, window_end))
              no key, retracting, watermark (ts), no state
           -> project bids.ts (node 1)
                no key, retracting, watermark (ts), no state
-            -> Import public.bids (node 0)
+            -> Import bids (node 0)
                  no key, retracting, watermark (ts), no state
 
 SELECT window_start, window_end, count(*) FROM TABLE(TUMBLE(DATA => TABLE bids, TIMECOL => DESCRIPTOR(ts), SIZE => INTERVAL '10' SECONDS)) GROUP BY window_start, window_end
@@ -61,7 +61,7 @@ Materialize (stored by key (window_start, window_end))
              no key, retracting, watermark (ts), no state
           -> project bids.ts (node 1)
                no key, retracting, watermark (ts), no state
-            -> Import public.bids (node 0)
+            -> Import bids (node 0)
                  no key, retracting, watermark (ts), no state
 
 SELECT window_start, window_end, count(*) FROM TUMBLE((SELECT * FROM bids), ts, INTERVAL '10 s') GROUP BY window_start, window_end
@@ -77,7 +77,7 @@ Materialize (stored by key (window_start, window_end))
              no key, retracting, watermark (ts), no state
           -> project bids.ts (node 1)
                no key, retracting, watermark (ts), no state
-            -> Import public.bids (node 0)
+            -> Import bids (node 0)
                  no key, retracting, watermark (ts), no state
 
 SELECT TUMBLE_START(ts, INTERVAL '10' SECOND), TUMBLE_END(ts, INTERVAL '10' SECOND), count(*) FROM bids GROUP BY TUMBLE(ts, INTERVAL '10' SECOND)
@@ -93,7 +93,7 @@ Materialize (stored by key (tumble_start, tumble_end))
              no key, retracting, watermark (ts), no state
           -> project bids.ts (node 1)
                no key, retracting, watermark (ts), no state
-            -> Import public.bids (node 0)
+            -> Import bids (node 0)
                  no key, retracting, watermark (ts), no state
 
 SELECT window_start, window_end, sum(price) FROM HOP(bids, ts, INTERVAL '2 s', INTERVAL '10 s') GROUP BY window_start, window_end
@@ -113,7 +113,7 @@ Materialize (stored by key (window_start, window_end))
                  no key, retracting, watermark (ts), no state
               -> project bids.price, bids.ts (node 1)
                    no key, retracting, watermark (ts), no state
-                -> Import public.bids (node 0)
+                -> Import bids (node 0)
                      no key, retracting, watermark (ts), no state
 
 SELECT HOP_START(ts, INTERVAL '2' SECOND, INTERVAL '10' SECOND), HOP_END(ts, INTERVAL '2' SECOND, INTERVAL '10' SECOND), sum(price) FROM bids GROUP BY HOP(ts, INTERVAL '2' SECOND, INTERVAL '10' SECOND)
@@ -133,5 +133,5 @@ Materialize (stored by key (hop_start, hop_end))
                  no key, retracting, watermark (ts), no state
               -> project bids.price, bids.ts (node 1)
                    no key, retracting, watermark (ts), no state
-                -> Import public.bids (node 0)
+                -> Import bids (node 0)
                      no key, retracting, watermark (ts), no state
