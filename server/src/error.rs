@@ -332,6 +332,10 @@ fn from_text(what: &str, otherwise: SqlState) -> ServerError {
     if lower.contains("divide by zero") || lower.contains("division by zero") {
         return ServerError::new(SqlState::DIVISION_BY_ZERO, "division by zero");
     }
+    if lower.contains("scalar subquery returned more than one row") {
+        let message = "more than one row returned by a subquery used as an expression";
+        return ServerError::new(SqlState::CARDINALITY_VIOLATION, message);
+    }
     if let Some((value, type_name)) = cast_of_string(&line) {
         let message = format!("invalid input syntax for type {type_name}: \"{value}\"");
         let temporal = ["timestamp", "date", "time", "interval"].iter().any(|name| type_name.starts_with(name));

@@ -38,6 +38,8 @@ states! {
     PROTOCOL_VIOLATION = "08P01";
     /// Understood, but not built.
     FEATURE_NOT_SUPPORTED = "0A000";
+    /// A subquery that stands for one value has several.
+    CARDINALITY_VIOLATION = "21000";
     /// A number does not fit its type.
     NUMERIC_VALUE_OUT_OF_RANGE = "22003";
     /// A date or time does not fit its type.

@@ -1,4 +1,5 @@
-//! Arithmetic that fails where PostgreSQL's does: integers that overflow, and floats divided by zero.
+//! Arithmetic that fails where PostgreSQL's does: integers that overflow, and floats divided by zero; and decimals that
+//! become the nearest float.
 //!
 //! DataFusion's `+`, `-` and `*` on integers wrap, and its float division gives infinities. This rule replaces them,
 //! once types are coerced, by functions that check.
@@ -135,10 +136,12 @@ impl AnalyzerRule for CheckedArithmetic {
     }
 }
 
-/// Replaces an operator on integers or a division of floats.
+/// Replaces an operator on integers, a division of floats, and a cast of a decimal to a float.
 pub(crate) fn check(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expression else {
-        return Ok(Transformed::no(expression));
+    let (left, op, right) = match expression {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => (left, op, right),
+        Expr::Cast(cast) => return super::float_cast::exact(cast, schema),
+        other => return Ok(Transformed::no(other)),
     };
     let same_type = |wanted: fn(&DataType) -> bool| {
         let left = left.get_type(schema)?;

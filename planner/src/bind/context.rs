@@ -17,9 +17,11 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use plan::{PlanError, RelationSource, SqlState};
 
 use super::errors::external;
+use super::interval_arithmetic::PgExprPlanner;
 use super::types::PgTypePlanner;
+use super::{casts, missing};
 use crate::Planner;
-use crate::catalog::{Catalog, Object, SessionInfo, undefined_relation};
+use crate::catalog::{Catalog, Object, SessionInfo, nearest, undefined_relation};
 use crate::parse::text::Source;
 use crate::statement::ObjectName;
 
@@ -41,10 +43,13 @@ pub(crate) struct Context<'a> {
     /// The objects that were read directly, in order of first use.
     pub dependencies: RefCell<Vec<ObjectName>>,
     relation_planners: Vec<Arc<dyn RelationPlanner>>,
+    expression_planners: Vec<Arc<dyn ExprPlanner>>,
 }
 
 impl<'a> Context<'a> {
     pub fn new(planner: &'a Planner, catalog: &'a dyn Catalog, session: &'a SessionInfo, source: &'a Source) -> Self {
+        let ours: Arc<dyn ExprPlanner> = Arc::new(PgExprPlanner { time_zone: session.time_zone.clone() });
+        let others = planner.session_state().expr_planners().iter().cloned();
         Context {
             planner,
             catalog,
@@ -53,6 +58,7 @@ impl<'a> Context<'a> {
             depth: 0,
             dependencies: RefCell::new(Vec::new()),
             relation_planners: vec![Arc::new(crate::windows::WindowPlanner)],
+            expression_planners: std::iter::once(ours).chain(others).collect(),
         }
     }
 
@@ -86,6 +92,21 @@ impl<'a> Context<'a> {
         if !dependencies.contains(&object) {
             dependencies.push(object);
         }
+    }
+
+    /// The stand-in for a function if nothing has its name: its error names the types of its arguments.
+    fn missing_function(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        let state = self.state();
+        let exists = matches!(name, "unnest" | "unnest_outer")
+            || state.aggregate_functions().contains_key(name)
+            || state.window_functions().contains_key(name)
+            || state.higher_order_functions().contains_key(name);
+        if exists {
+            return None;
+        }
+        let names = state.scalar_functions().keys().chain(state.aggregate_functions().keys());
+        let near = nearest(name, names.map(String::as_str));
+        Some(missing::stand_in(name, near, self.source))
     }
 
     fn table_source(&self, name: &TableReference) -> std::result::Result<Arc<dyn TableSource>, PlanError> {
@@ -170,7 +191,7 @@ impl ContextProvider for Context<'_> {
     }
 
     fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
-        self.state().expr_planners()
+        &self.expression_planners
     }
 
     fn get_relation_planners(&self) -> &[Arc<dyn RelationPlanner>] {
@@ -182,7 +203,8 @@ impl ContextProvider for Context<'_> {
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
-        self.state().scalar_functions().get(name).cloned()
+        let known = self.state().scalar_functions().get(name).cloned();
+        known.or_else(|| casts::function(name)).or_else(|| self.missing_function(name))
     }
 
     fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {

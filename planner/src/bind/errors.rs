@@ -4,6 +4,7 @@ use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 use plan::{PlanError, SqlState};
 
+use super::missing;
 use crate::catalog::nearest;
 use crate::parse::text::Source;
 
@@ -19,6 +20,26 @@ pub fn from_datafusion(error: DataFusionError) -> PlanError {
 
 /// The planning error behind what DataFusion returned; positions are looked up in the statement's text.
 pub(crate) fn plan_error(error: DataFusionError, source: &Source) -> PlanError {
+    with_position_of_value(without_position(error, source), source)
+}
+
+/// A value that cannot be read stands in quotes at the end of the message, and as a constant in the text.
+fn with_position_of_value(error: PlanError, source: &Source) -> PlanError {
+    let about_value = [
+        SqlState::INVALID_TEXT_REPRESENTATION,
+        SqlState::INVALID_DATETIME_FORMAT,
+        SqlState::DATETIME_FIELD_OVERFLOW,
+        SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+    ];
+    if error.position.is_some() || !about_value.contains(&error.sqlstate) {
+        return error;
+    }
+    let Some((_, value)) = error.message.strip_suffix('"').and_then(|text| text.split_once('"')) else { return error };
+    let position = source.position_of_string(value);
+    error.at(position)
+}
+
+fn without_position(error: DataFusionError, source: &Source) -> PlanError {
     match error {
         DataFusionError::External(inner) => match inner.downcast::<PlanError>() {
             Ok(error) => *error,
@@ -120,6 +141,9 @@ fn from_message(message: &str, source: &Source) -> PlanError {
         .trim_start_matches("Execution error: ")
         .trim_start_matches("type_coercion\ncaused by\n")
         .trim_start_matches("Error during planning: ");
+    if let Some(error) = missing::wrong_arguments(message, source) {
+        return error;
+    }
     if let Some(name) = message.strip_prefix("Invalid function '") {
         let name = name.split('\'').next().unwrap_or(name);
         let error = PlanError::new(SqlState::UNDEFINED_FUNCTION, format!("function {name} does not exist"))

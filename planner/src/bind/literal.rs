@@ -358,10 +358,9 @@ fn datetime_error(text: &str, field: &Field) -> PlanError {
             format!("date/time field value out of range: \"{text}\""),
         );
     }
-    PlanError::new(
-        SqlState::INVALID_DATETIME_FORMAT,
-        format!("invalid input syntax for type {}: \"{text}\"", short_name(field)),
-    )
+    // PostgreSQL says only of the other one that it has a time zone.
+    let name = short_name(field).replace(" without time zone", "");
+    PlanError::new(SqlState::INVALID_DATETIME_FORMAT, format!("invalid input syntax for type {name}: \"{text}\""))
 }
 
 fn days_since_1970(date: NaiveDate) -> i32 {

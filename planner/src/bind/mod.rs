@@ -1,12 +1,13 @@
 //! Syntax trees to statements: names, types and parameters resolved over a catalog.
 //!
 //! Reading order: [`context`] (what DataFusion's binder asks), [`query`] (queries, whole), then what they are made of:
-//! [`names`] (of output columns), [`operators`], [`types`], [`literal`] (text to values), [`coerce`] (assignment),
-//! [`parameters`], [`arithmetic`] (overflow is an error), [`keys`]
-//! (equality of floats and intervals); then the statements: [`insert`], [`change`] (UPDATE
+//! [`names`] (of output columns), [`placement`] (of aggregates), [`operators`], [`interval_arithmetic`], [`types`],
+//! [`literal`] (text to values), [`coerce`] (assignment), [`parameters`], [`lateral`] (UNNEST of a column),
+//! [`arithmetic`] (overflow is an error), [`keys`] (equality of floats and intervals), [`missing`] (functions); then the statements: [`insert`], [`change`] (UPDATE
 //! and DELETE), [`returning`], [`ddl`], [`copy`], [`show`].
 
 pub mod arithmetic;
+mod casts;
 mod catalog_queries;
 mod change;
 pub mod coerce;
@@ -14,13 +15,18 @@ mod context;
 mod copy;
 mod ddl;
 pub mod errors;
+mod float_cast;
 mod insert;
 pub mod interval;
+mod interval_arithmetic;
 pub mod keys;
+mod lateral;
 pub mod literal;
+mod missing;
 mod names;
 mod operators;
 pub mod parameters;
+mod placement;
 pub mod query;
 mod returning;
 mod show;

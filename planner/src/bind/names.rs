@@ -18,26 +18,56 @@ pub fn shown(name: &str) -> &str {
     name.split(REPEATED).next().unwrap_or(name)
 }
 
-/// Names the column of generate_series in FROM as PostgreSQL does: after the alias, or after the function.
-pub(crate) fn name_series(select: &mut ast::Select) {
+/// Names the column of generate_series and unnest in FROM as PostgreSQL does: after the alias, or after the function.
+pub(crate) fn name_table_functions(select: &mut ast::Select) {
     for from in &mut select.from {
         let joined = from.joins.iter_mut().map(|join| &mut join.relation);
         for factor in std::iter::once(&mut from.relation).chain(joined) {
+            plain_unnest(factor);
+            if let ast::TableFactor::UNNEST { alias, array_exprs, .. } = factor {
+                name_column(alias, "unnest", array_exprs.len() == 1);
+                continue;
+            }
             let ast::TableFactor::Table { name, alias, args: Some(_), .. } = factor else { continue };
             let function = name.0.last().and_then(|part| part.as_ident()).map(fold);
             if function.as_deref() != Some("generate_series") {
                 continue;
             }
-            let alias = alias.get_or_insert_with(|| ast::TableAlias {
-                explicit: true,
-                name: Ident::new("generate_series"),
-                columns: Vec::new(),
-                at: None,
-            });
-            if alias.columns.is_empty() {
-                alias.columns.push(ast::TableAliasColumnDef { name: alias.name.clone(), data_type: None });
-            }
+            name_column(alias, "generate_series", true);
         }
+    }
+}
+
+/// Gives a table function its alias, and its column, if it has one, the alias's name.
+fn name_column(alias: &mut Option<ast::TableAlias>, function: &str, one_column: bool) {
+    let alias = alias.get_or_insert_with(|| ast::TableAlias {
+        explicit: true,
+        name: Ident::new(function),
+        columns: Vec::new(),
+        at: None,
+    });
+    if one_column && alias.columns.is_empty() {
+        alias.columns.push(ast::TableAliasColumnDef { name: alias.name.clone(), data_type: None });
+    }
+}
+
+/// LATERAL unnest(...) is unnest(...): it sees the items before it anyway.
+fn plain_unnest(factor: &mut ast::TableFactor) {
+    let ast::TableFactor::Function { lateral: true, name, args, alias, .. } = factor else { return };
+    let function = name.0.last().and_then(|part| part.as_ident()).map(fold);
+    let arguments = args.iter().map(|argument| match argument {
+        ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expression)) => Some(expression.clone()),
+        _ => None,
+    });
+    let arguments: Option<Vec<Expr>> = arguments.collect();
+    if let (Some("unnest"), Some(array_exprs)) = (function.as_deref(), arguments) {
+        *factor = ast::TableFactor::UNNEST {
+            alias: alias.take(),
+            array_exprs,
+            with_offset: false,
+            with_offset_alias: None,
+            with_ordinality: false,
+        };
     }
 }
 

@@ -7,7 +7,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::expr::{Between, InList};
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator};
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Expr as Ast, FunctionArguments};
-use plan::PlanError;
+use plan::{PlanError, SqlState};
 
 use super::errors::external;
 use super::interval::parse_interval;
@@ -38,8 +38,16 @@ pub(crate) fn rewrite(expression: &mut Ast, session: &SessionInfo) -> std::resul
                 *expression = call("power", vec![left.as_ref().clone(), right.as_ref().clone()]);
             }
         }
+        Ast::AtTimeZone { timestamp, time_zone } => {
+            *expression = call("timezone", vec![time_zone.as_ref().clone(), timestamp.as_ref().clone()]);
+        }
         Ast::Cast { expr, data_type, .. } => {
-            if let Some(alias) = oid_alias(data_type) {
+            if is_float(data_type)
+                && let Some(digits) = number(expr)
+            {
+                // As a number it would be a decimal first, which may not hold its digits.
+                **expr = text(digits);
+            } else if let Some(alias) = oid_alias(data_type) {
                 *expression = call(alias, vec![expr.as_ref().clone()]);
             } else if is_text(data_type)
                 && let Ast::Cast { data_type: inner, .. } = expr.as_ref()
@@ -55,6 +63,16 @@ pub(crate) fn rewrite(expression: &mut Ast, session: &SessionInfo) -> std::resul
                 let text = format!("{} months {} days {} nanoseconds", value.months, value.days, value.nanoseconds);
                 *interval.value = self::text(text);
                 interval.leading_field = None;
+            }
+        }
+        Ast::UnaryOp { op: ast::UnaryOperator::Minus, expr } => {
+            // DataFusion's minus would reach only the first part.
+            if let Ast::Interval(interval) = expr.as_mut()
+                && let Some(written) = super::interval_text(interval)
+            {
+                *interval.value = text(negated_interval(&written)?);
+                interval.leading_field = None;
+                *expression = Ast::Nested(Box::new(expr.as_ref().clone()));
             }
         }
         Ast::Extract { field, expr, .. } => {
@@ -84,11 +102,27 @@ pub(crate) fn rewrite(expression: &mut Ast, session: &SessionInfo) -> std::resul
             }
             if let Some(value) = session_value(function, session) {
                 *expression = text(value);
+            } else if let Some(remainder) = remainder(function) {
+                *expression = remainder;
+            } else {
+                add_time_zone(function, &session.time_zone);
             }
         }
         _ => {}
     }
     Ok(())
+}
+
+/// An interval with the sign of every part turned around.
+fn negated_interval(text: &str) -> std::result::Result<String, PlanError> {
+    let value = parse_interval(text)?;
+    let (months, days) = (-i64::from(value.months), -i64::from(value.days));
+    Ok(format!("{months} months {days} days {} microseconds", -(value.nanoseconds / 1_000)))
+}
+
+/// Whether a cast to a type reads a name as an object's number.
+pub(crate) fn is_oid_alias(data_type: &ast::DataType) -> bool {
+    oid_alias(data_type).is_some()
 }
 
 /// The function that reads a name as an object's number, for a cast to a type that does so.
@@ -108,6 +142,59 @@ fn is_text(data_type: &ast::DataType) -> bool {
             name.0.last().and_then(|part| part.as_ident()).is_some_and(|name| fold(name) == "text")
         }
         _ => false,
+    }
+}
+
+fn is_float(data_type: &ast::DataType) -> bool {
+    super::types::field_of(data_type).is_ok_and(|field| field.data_type().is_floating())
+}
+
+/// The digits of a number in a syntax tree, with its sign.
+fn number(expression: &Ast) -> Option<String> {
+    match expression {
+        Ast::Value(value) => match &value.value {
+            ast::Value::Number(digits, _) => Some(digits.clone()),
+            _ => None,
+        },
+        Ast::UnaryOp { op: ast::UnaryOperator::Minus, expr } => number(expr).map(|digits| format!("-{digits}")),
+        Ast::Nested(inner) => number(inner),
+        _ => None,
+    }
+}
+
+/// The arguments of a plain call of one of the named functions.
+fn arguments_of<'f>(function: &'f mut ast::Function, names: &[&str]) -> Option<&'f mut Vec<ast::FunctionArg>> {
+    let [name] = function.name.0.as_slice() else { return None };
+    let name = fold(name.as_ident()?);
+    match &mut function.args {
+        FunctionArguments::List(list) if names.contains(&name.as_str()) => Some(&mut list.args),
+        _ => None,
+    }
+}
+
+/// mod(a, b) is the operator.
+fn remainder(function: &mut ast::Function) -> Option<Ast> {
+    use ast::{FunctionArg::Unnamed, FunctionArgExpr};
+    let [Unnamed(FunctionArgExpr::Expr(left)), Unnamed(FunctionArgExpr::Expr(right))] =
+        arguments_of(function, &["mod"])?.as_slice()
+    else {
+        return None;
+    };
+    let operand = |side: &Ast| Box::new(Ast::Nested(Box::new(side.clone())));
+    let (left, right) = (operand(left), operand(right));
+    Some(Ast::Nested(Box::new(Ast::BinaryOp { left, op: BinaryOperator::Modulo, right })))
+}
+
+/// Functions that print and read instants do so in the session's time zone, which is their last argument.
+fn add_time_zone(function: &mut ast::Function, time_zone: &str) {
+    if time_zone.eq_ignore_ascii_case("utc") {
+        return;
+    }
+    if let Some(arguments) = arguments_of(function, &["to_char", "to_timestamp"])
+        && arguments.len() == 2
+    {
+        let zone = text(time_zone.to_string());
+        arguments.push(ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(zone)));
     }
 }
 
@@ -210,7 +297,7 @@ pub(crate) fn rewrite_typed(expression: Expr, schema: &DFSchema, time_zone: &str
             None => Transformed::no(expression),
         });
     }
-    typed_constants(expression, schema)?.transform_data(|expression| date_arithmetic(expression, schema))
+    typed_constants(expression, schema, time_zone)?.transform_data(|expression| date_arithmetic(expression, schema))
 }
 
 /// Whole numbers that fit are integers and not bigints. In a recursive query types are fixed already.
@@ -276,29 +363,31 @@ fn date_arithmetic(expression: Expr, schema: &DFSchema) -> Result<Transformed<Ex
     })
 }
 
-fn typed_constants(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+/// Text constants beside values of other types.
+pub(crate) fn typed_constants(expression: Expr, schema: &DFSchema, time_zone: &str) -> Result<Transformed<Expr>> {
     match expression {
         Expr::BinaryExpr(BinaryExpr { left, op, right })
             if is_text_constant(&left) != is_text_constant(&right) && takes_other_type(op) =>
         {
             let (constant, other) = if is_text_constant(&left) { (&left, &right) } else { (&right, &left) };
-            let Some(cast) = constant_as(constant, other, op, schema) else {
+            let Some(cast) = constant_as(constant, other, op, schema, time_zone)? else {
                 return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })));
             };
             let (left, right) = if is_text_constant(&left) { (Box::new(cast), right) } else { (left, Box::new(cast)) };
             Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right })))
         }
         Expr::InList(InList { expr, list, negated }) if list.iter().any(is_text_constant) => {
-            let list =
-                list.into_iter().map(|item| constant_as(&item, &expr, Operator::Eq, schema).unwrap_or(item)).collect();
+            let list = list.into_iter().map(|item| {
+                constant_as(&item, &expr, Operator::Eq, schema, time_zone).map(|cast| cast.unwrap_or(item))
+            });
+            let list = list.collect::<Result<Vec<_>>>()?;
             Ok(Transformed::yes(Expr::InList(InList { expr, list, negated })))
         }
         Expr::Between(Between { expr, negated, low, high }) => {
-            let typed = |bound: Box<Expr>| match constant_as(&bound, &expr, Operator::Eq, schema) {
-                Some(cast) => Box::new(cast),
-                None => bound,
+            let typed = |bound: Box<Expr>| {
+                constant_as(&bound, &expr, Operator::Eq, schema, time_zone).map(|cast| cast.map_or(bound, Box::new))
             };
-            let (low, high) = (typed(low), typed(high));
+            let (low, high) = (typed(low)?, typed(high)?);
             Ok(Transformed::yes(Expr::Between(Between { expr, negated, low, high })))
         }
         other => Ok(Transformed::no(other)),
@@ -312,20 +401,41 @@ pub(crate) fn is_comparison(op: Operator) -> bool {
 }
 
 fn takes_other_type(op: Operator) -> bool {
-    is_comparison(op) || matches!(op, Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide)
+    is_comparison(op) || {
+        use Operator::*;
+        matches!(op, Plus | Minus | Multiply | Divide | Modulo)
+    }
 }
 
 fn is_text_constant(expression: &Expr) -> bool {
     matches!(expression, Expr::Literal(ScalarValue::Utf8(Some(_)), _))
 }
 
-/// A text constant cast to the type of the other operand, if that is not a text and PostgreSQL would do so.
-fn constant_as(constant: &Expr, other: &Expr, op: Operator, schema: &DFSchema) -> Option<Expr> {
-    if !is_text_constant(constant) {
-        return None;
+/// A text constant as a value of the type of the other operand, if that is not a text and PostgreSQL would do so. A text
+/// that is no such value is an error.
+fn constant_as(
+    constant: &Expr,
+    other: &Expr,
+    op: Operator,
+    schema: &DFSchema,
+    time_zone: &str,
+) -> Result<Option<Expr>> {
+    let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = constant else { return Ok(None) };
+    let Some(target) = type_beside(other, op, schema) else { return Ok(None) };
+    let field = datafusion::arrow::datatypes::Field::new("", target.clone(), true);
+    match super::literal::parse_text(text, &field, time_zone) {
+        Ok(value) => Ok(Some(Expr::Literal(value, None))),
+        Err(error) if error.sqlstate == SqlState::FEATURE_NOT_SUPPORTED => {
+            Ok(Some(Expr::Cast(Cast::new(Box::new(constant.clone()), target))))
+        }
+        Err(error) => Err(external(error)),
     }
+}
+
+/// The type that a text constant takes beside another operand; none if it stays a text.
+fn type_beside(other: &Expr, op: Operator, schema: &DFSchema) -> Option<DataType> {
     let data_type = other.get_type(schema).ok()?;
-    let target = match (&data_type, is_comparison(op)) {
+    Some(match (&data_type, is_comparison(op)) {
         (DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 | DataType::Null, _) => return None,
         (DataType::Dictionary(_, _), _) => return None,
         (_, true) => data_type,
@@ -337,12 +447,5 @@ fn constant_as(constant: &Expr, other: &Expr, op: Operator, schema: &DFSchema) -
             data_type.clone()
         }
         _ => return None,
-    };
-    if let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = constant {
-        let field = datafusion::arrow::datatypes::Field::new("", target.clone(), true);
-        if let Ok(value) = super::literal::parse_text(text, &field, "UTC") {
-            return Some(Expr::Literal(value, None));
-        }
-    }
-    Some(Expr::Cast(Cast::new(Box::new(constant.clone()), target)))
+    })
 }

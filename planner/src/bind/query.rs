@@ -13,7 +13,7 @@ use plan::{PlanError, SqlState};
 
 use super::context::Context;
 use super::errors::plan_error;
-use super::{names, operators, parameters, types, walk};
+use super::{casts, lateral, names, operators, parameters, placement, types, walk};
 
 /// DataFusion's options for reading syntax trees.
 fn options() -> ParserOptions {
@@ -40,10 +40,21 @@ impl Context<'_> {
             query,
             &mut walk::Syntax {
                 query: &mut rewrite_windows,
-                select: &mut rewrite_select,
+                select: &mut |select| self.rewrite_select(select),
                 expression: &mut |expression| operators::rewrite(expression, self.session),
             },
         )
+    }
+
+    /// A select in the spelling that DataFusion understands.
+    fn rewrite_select(&self, select: &mut ast::Select) -> Result<(), PlanError> {
+        if select.into.is_some() {
+            return Err(PlanError::unsupported("SELECT INTO").with_hint("Use CREATE TABLE AS."));
+        }
+        placement::check(self, select)?;
+        names::name_items(select);
+        names::name_table_functions(select);
+        crate::windows::grouping::rewrite(select, &mut [])
     }
 
     /// An expression in the spelling that DataFusion understands.
@@ -52,7 +63,7 @@ impl Context<'_> {
             expression,
             &mut walk::Syntax {
                 query: &mut rewrite_windows,
-                select: &mut rewrite_select,
+                select: &mut |select| self.rewrite_select(select),
                 expression: &mut |expression| operators::rewrite(expression, self.session),
             },
         )
@@ -69,6 +80,8 @@ impl Context<'_> {
         let statement = ast::Statement::Query(Box::new(query));
         self.binder()
             .sql_statement_to_plan_with_context(statement, &mut planner_context)
+            .and_then(lateral::rewrite)
+            .and_then(casts::restore)
             .map_err(|error| self.error(error))
     }
 
@@ -157,15 +170,6 @@ fn check_query(query: &ast::Query) -> Result<(), PlanError> {
     Ok(())
 }
 
-fn rewrite_select(select: &mut ast::Select) -> Result<(), PlanError> {
-    if select.into.is_some() {
-        return Err(PlanError::unsupported("SELECT INTO").with_hint("Use CREATE TABLE AS."));
-    }
-    names::name_items(select);
-    names::name_series(select);
-    crate::windows::grouping::rewrite(select, &mut [])
-}
-
 /// A select with the ORDER BY that belongs to it.
 fn rewrite_windows(query: &mut ast::Query) -> Result<(), PlanError> {
     super::catalog_queries::rewrite_query(query)?;
@@ -187,7 +191,9 @@ fn rewrite_windows(query: &mut ast::Query) -> Result<(), PlanError> {
         }
     }
     names::name_items(select);
-    crate::windows::grouping::rewrite(select, order_by)
+    crate::windows::grouping::rewrite(select, order_by)?;
+    casts::distinguish(select, order_by);
+    Ok(())
 }
 
 /// The columns that a client sees: a plan's output, with the names that PostgreSQL would give. Names of a plan are

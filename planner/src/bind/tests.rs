@@ -194,7 +194,7 @@ fn errors_say_what_and_where() {
             "42703 column t.idd does not exist @8 [Perhaps you meant to reference the column \"t.id\".]",
         ),
         ("SELECT 1;\nSELECT * FROM lgo", "42P01 relation \"lgo\" does not exist @25 [Perhaps you meant \"log\".]"),
-        ("SELECT uper(name) FROM t", "42883 function uper does not exist @8 [Perhaps you meant upper.]"),
+        ("SELECT uper(name) FROM t", "42883 function uper(text) does not exist @8 [Perhaps you meant upper.]"),
         ("SELECT id FROM t, u", "42702 column reference \"id\" is ambiguous @8"),
         ("SELECT * FROM t, t", "42712 table name \"t\" specified more than once [Give one of the two an alias.]"),
         (

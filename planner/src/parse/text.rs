@@ -72,6 +72,23 @@ impl Source {
         Some(self.offset + within)
     }
 
+    /// The tokens of the text that are not white space or comments; none if it has no tokens.
+    pub fn tokens(&self) -> Vec<Token> {
+        let tokens = Tokenizer::new(&DIALECT, &self.text).tokenize().unwrap_or_default();
+        tokens.into_iter().filter(|token| !matches!(token, Token::Whitespace(_))).collect()
+    }
+
+    /// Position of the first string constant with a value.
+    pub fn position_of_string(&self, value: &str) -> Option<usize> {
+        let tokens = Tokenizer::new(&DIALECT, &self.text).tokenize_with_location().ok()?;
+        let token = tokens.iter().find(|token| match &token.token {
+            Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text) => text == value,
+            _ => false,
+        })?;
+        let within = Source::whole(&self.text).position_of(token.span.start)?;
+        Some(self.offset + within)
+    }
+
     /// "syntax error at or near ..." for the token that stands at a location.
     fn error_at(&self, location: Location) -> PlanError {
         match self.byte_of(location) {

@@ -7,6 +7,9 @@ use datafusion::error::DataFusionError;
 pub fn message_of(error: &DataFusionError) -> String {
     match error.find_root() {
         DataFusionError::ArrowError(error, _) => arrow_message(error),
+        DataFusionError::Execution(message) if message.contains("Scalar subquery returned more than one row") => {
+            "more than one row returned by a subquery used as an expression".to_string()
+        }
         DataFusionError::Execution(message) | DataFusionError::Plan(message) | DataFusionError::Internal(message) => {
             first_line(message)
         }

@@ -9,7 +9,7 @@ pub fn render() -> String {
     let mut page = String::from(
         "# Functions\n\n\
          All scalar, aggregate and window functions of DataFusion are available. The functions on this page are \
-         Tidemill's own: windows over event time, and aggregates whose result and type follow PostgreSQL. This page is \
+         Tidemill's own: windows over event time, and functions and aggregates whose result and type follow PostgreSQL. This page is \
          generated from the list `FUNCTIONS` in `runtime/src/functions/mod.rs`.\n",
     );
     section(&mut page, "Scalar functions", |implementation| matches!(implementation, Implementation::Scalar(_)));

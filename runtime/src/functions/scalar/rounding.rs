@@ -1,0 +1,102 @@
+//! What `ceil`, `floor` and `trunc` share.
+//!
+//! Of a numeric they give a numeric without a fraction, so one that prints without one. All other numbers are doubles
+//! to them, as in PostgreSQL.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, AsArray, Decimal128Array, Decimal256Array, Float64Array};
+use datafusion::arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, Float64Type, i256};
+use datafusion::common::ScalarValue;
+use datafusion::error::{DataFusionError, Result};
+use plan::SqlState;
+
+use super::overload::{Form, error};
+
+/// Which whole number is taken for a fraction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// The next above.
+    Up,
+    /// The next below.
+    Down,
+    /// The next towards zero.
+    ToZero,
+}
+
+/// The form for one number.
+pub fn choose(arguments: &[DataType], _constants: &[Option<&ScalarValue>]) -> Option<Form> {
+    let [number] = arguments else { return None };
+    let result = match number {
+        DataType::Decimal128(_, _) | DataType::Decimal256(_, _) => with_scale(number, 0),
+        number if number.is_numeric() || number == &DataType::Null => DataType::Float64,
+        _ => return None,
+    };
+    let argument = if result == DataType::Float64 { DataType::Float64 } else { number.clone() };
+    Some(Form { arguments: vec![argument], result })
+}
+
+/// The decimal type with as many digits before the point (and one for rounding up), and so many after it.
+pub fn with_scale(number: &DataType, scale: i8) -> DataType {
+    let widened = |precision: u8, old: i8, most: u8| {
+        let digits = i16::from(precision) - i16::from(old) + 1 + i16::from(scale);
+        digits.clamp(1, i16::from(most)) as u8
+    };
+    match number {
+        DataType::Decimal128(precision, old) => DataType::Decimal128(widened(*precision, *old, 38), scale),
+        DataType::Decimal256(precision, old) => DataType::Decimal256(widened(*precision, *old, 76), scale),
+        other => other.clone(),
+    }
+}
+
+/// Rounds decimals or doubles in a direction.
+pub fn evaluate(numbers: &ArrayRef, result: &DataType, direction: Direction) -> Result<ArrayRef> {
+    match (numbers.data_type(), result) {
+        (DataType::Decimal128(_, from), DataType::Decimal128(precision, to)) => {
+            let unit = power128(i32::from(*from) - i32::from(*to))?;
+            let rounded: Decimal128Array = numbers
+                .as_primitive::<Decimal128Type>()
+                .unary(|value| value.div_euclid(unit) + i128::from(steps_up(value < 0, value % unit != 0, direction)));
+            Ok(Arc::new(rounded.with_precision_and_scale(*precision, *to)?))
+        }
+        (DataType::Decimal256(_, from), DataType::Decimal256(precision, to)) => {
+            let unit = power256(i32::from(*from) - i32::from(*to))?;
+            let rounded: Decimal256Array = numbers.as_primitive::<Decimal256Type>().unary(|value| {
+                let remainder = value.wrapping_rem(unit);
+                let below = value.wrapping_div(unit).wrapping_sub(i256::from(i8::from(remainder < i256::ZERO)));
+                below.wrapping_add(i256::from(steps_up(value < i256::ZERO, remainder != i256::ZERO, direction)))
+            });
+            Ok(Arc::new(rounded.with_precision_and_scale(*precision, *to)?))
+        }
+        _ => {
+            let rounded: Float64Array = numbers.as_primitive::<Float64Type>().unary(|value| match direction {
+                Direction::Up => value.ceil(),
+                Direction::Down => value.floor(),
+                Direction::ToZero => value.trunc(),
+            });
+            Ok(Arc::new(rounded))
+        }
+    }
+}
+
+/// 1 if the number above is taken and not the one below.
+fn steps_up(negative: bool, fraction: bool, direction: Direction) -> i8 {
+    let up = match direction {
+        Direction::Up => true,
+        Direction::Down => false,
+        Direction::ToZero => negative,
+    };
+    i8::from(fraction && up)
+}
+
+fn out_of_range() -> DataFusionError {
+    error(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value overflows numeric format")
+}
+
+fn power128(exponent: i32) -> Result<i128> {
+    u32::try_from(exponent).ok().and_then(|exponent| 10_i128.checked_pow(exponent)).ok_or_else(out_of_range)
+}
+
+fn power256(exponent: i32) -> Result<i256> {
+    u32::try_from(exponent).ok().and_then(|exponent| i256::from(10).checked_pow(exponent)).ok_or_else(out_of_range)
+}

@@ -1,0 +1,87 @@
+//! `trunc`: cuts digits off.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Decimal128Type, Int32Type};
+use datafusion::common::ScalarValue;
+use datafusion::error::Result;
+use datafusion::logical_expr::ScalarUDF;
+
+use super::overload::{Form, Overloaded};
+use super::rounding::{self, Direction};
+use crate::functions::{Example, FunctionDef, Implementation};
+
+/// The function.
+pub static DEFINITION: FunctionDef = FunctionDef {
+    name: "trunc",
+    forms: &[
+        "trunc(number numeric) → numeric",
+        "trunc(number numeric, digits integer) → numeric",
+        "trunc(number double precision) → double precision",
+    ],
+    text: "The number without its fraction, or with so many digits after the point; with a negative count, digits \
+           before the point become zero.",
+    examples: &[
+        Example { query: "SELECT trunc(arrow_cast('-1.75', 'Decimal128(10, 2)'))", result: "-1" },
+        Example { query: "SELECT trunc(arrow_cast('1.75', 'Decimal128(10, 2)'), 1)", result: "1.7" },
+        Example { query: "SELECT trunc(arrow_cast('175.5', 'Decimal128(10, 2)'), -1)", result: "170" },
+    ],
+    implementation: Implementation::Scalar(make),
+};
+
+fn make() -> ScalarUDF {
+    Overloaded::udf("trunc", &[], choose, evaluate)
+}
+
+fn choose(arguments: &[DataType], constants: &[Option<&ScalarValue>]) -> Option<Form> {
+    let [number, digits] = arguments else { return rounding::choose(arguments, constants) };
+    if !(digits.is_integer() || digits == &DataType::Null) {
+        return None;
+    }
+    let number = match number {
+        DataType::Decimal128(_, _) => number.clone(),
+        number if number.is_integer() || number == &DataType::Null => DataType::Decimal128(38, 0),
+        DataType::Decimal256(_, _) => DataType::Decimal128(38, 16),
+        _ => return None,
+    };
+    let DataType::Decimal128(precision, scale) = number else { return None };
+    // As many digits as are asked for, if that is known and there are so many.
+    let kept = match constants.get(1).copied().flatten() {
+        Some(ScalarValue::Int32(Some(digits))) => Some(i64::from(*digits)),
+        Some(ScalarValue::Int64(Some(digits))) => Some(*digits),
+        _ => None,
+    };
+    let result = match kept {
+        Some(kept) => rounding::with_scale(&number, kept.clamp(0, i64::from(scale)) as i8),
+        None => DataType::Decimal128(precision, scale),
+    };
+    Some(Form { arguments: vec![number, DataType::Int32], result })
+}
+
+fn evaluate(arguments: &[ArrayRef], result: &DataType) -> Result<ArrayRef> {
+    let Some(digits) = arguments.get(1) else {
+        return rounding::evaluate(&arguments[0], result, Direction::ToZero);
+    };
+    let (numbers, digits) = (arguments[0].as_primitive::<Decimal128Type>(), digits.as_primitive::<Int32Type>());
+    let scale = i32::from(numbers.scale());
+    let cut: Decimal128Array = numbers
+        .iter()
+        .zip(digits)
+        .map(|pair| {
+            let (value, digits) = (pair.0?, pair.1?);
+            let dropped = scale.saturating_sub(digits);
+            if dropped <= 0 {
+                return Some(value);
+            }
+            // A power that does not fit is greater than any value.
+            match u32::try_from(dropped).ok().and_then(|dropped| 10_i128.checked_pow(dropped)) {
+                Some(unit) => Some(value - value % unit),
+                None => Some(0),
+            }
+        })
+        .collect();
+    let cut: ArrayRef = Arc::new(cut.with_precision_and_scale(numbers.precision(), numbers.scale())?);
+    Ok(if cut.data_type() == result { cut } else { cast(&cut, result)? })
+}
