@@ -145,16 +145,7 @@ fn from_message(message: &str, source: &Source) -> PlanError {
         return error;
     }
     if let Some(name) = message.strip_prefix("Invalid function '") {
-        let name = name.split('\'').next().unwrap_or(name);
-        let error = PlanError::new(SqlState::UNDEFINED_FUNCTION, format!("function {name} does not exist"))
-            .at(source.position_of_name(None, name));
-        let near = message.split("Did you mean '").nth(1).and_then(|rest| rest.split('\'').next());
-        return match near {
-            Some(near) if nearest(name, std::iter::once(near)).is_some() => {
-                error.with_hint(format!("Perhaps you meant {near}."))
-            }
-            _ => error.with_hint("No function matches the given name and argument types."),
-        };
+        return unknown_function(name.split('\'').next().unwrap_or(name), message, source);
     }
     let grouping = [
         "must be in group by clause",
@@ -226,6 +217,18 @@ fn from_message(message: &str, source: &Source) -> PlanError {
         return PlanError::new(SqlState::DIVISION_BY_ZERO, "division by zero");
     }
     PlanError::new(SqlState::SYNTAX_ERROR_OR_ACCESS_RULE_VIOLATION, first_line(message))
+}
+
+fn unknown_function(name: &str, message: &str, source: &Source) -> PlanError {
+    let error = PlanError::new(SqlState::UNDEFINED_FUNCTION, format!("function {name} does not exist"))
+        .at(source.position_of_name(None, name));
+    let near = message.split("Did you mean '").nth(1).and_then(|rest| rest.split('\'').next());
+    match near {
+        Some(near) if nearest(name, std::iter::once(near)).is_some() => {
+            error.with_hint(format!("Perhaps you meant {near}."))
+        }
+        _ => error.with_hint("No function matches the given name and argument types."),
+    }
 }
 
 fn first_line(message: &str) -> String {

@@ -197,27 +197,30 @@ fn rewrite_comparison(expression: Expr, schema: &DFSchema) -> Result<Transformed
             let expression = Expr::AggregateFunction(aggregate);
             Ok(if changed { Transformed::yes(expression) } else { Transformed::no(expression) })
         }
-        Expr::WindowFunction(mut window) => {
-            let mut changed = false;
-            let mut keys = Vec::with_capacity(window.params.partition_by.len());
-            for key in window.params.partition_by {
-                let key = wrap(key, schema)?;
-                changed |= key.transformed;
-                keys.push(key.data);
-            }
-            window.params.partition_by = keys;
-            // Rows that order the same are peers.
-            let order = wrap_order(window.params.order_by, schema)?;
-            changed |= order.transformed;
-            window.params.order_by = order.data;
-            if let Some(rank) = rank_of_peers(&window) {
-                return Ok(Transformed::yes(rank));
-            }
-            let expression = Expr::WindowFunction(window);
-            Ok(if changed { Transformed::yes(expression) } else { Transformed::no(expression) })
-        }
+        Expr::WindowFunction(window) => window_keys(window, schema),
         other => Ok(Transformed::no(other)),
     }
+}
+
+/// The keys of OVER.
+fn window_keys(mut window: Box<WindowFunction>, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let mut changed = false;
+    let mut keys = Vec::with_capacity(window.params.partition_by.len());
+    for key in window.params.partition_by {
+        let key = wrap(key, schema)?;
+        changed |= key.transformed;
+        keys.push(key.data);
+    }
+    window.params.partition_by = keys;
+    // Rows that order the same are peers.
+    let order = wrap_order(window.params.order_by, schema)?;
+    changed |= order.transformed;
+    window.params.order_by = order.data;
+    if let Some(rank) = rank_of_peers(&window) {
+        return Ok(Transformed::yes(rank));
+    }
+    let expression = Expr::WindowFunction(window);
+    Ok(if changed { Transformed::yes(expression) } else { Transformed::no(expression) })
 }
 
 /// What a rank is where all rows of a partition are peers, because it is ordered by nothing but its own columns.

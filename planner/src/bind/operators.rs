@@ -1,6 +1,6 @@
 //! Operators, functions and constants that PostgreSQL spells or types differently from DataFusion.
 
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
@@ -41,21 +41,7 @@ pub(crate) fn rewrite(expression: &mut Ast, session: &SessionInfo) -> std::resul
         Ast::AtTimeZone { timestamp, time_zone } => {
             *expression = call("timezone", vec![time_zone.as_ref().clone(), timestamp.as_ref().clone()]);
         }
-        Ast::Cast { expr, data_type, .. } => {
-            if is_float(data_type)
-                && let Some(digits) = number(expr)
-            {
-                // As a number it would be a decimal first, which may not hold its digits.
-                **expr = text(digits);
-            } else if let Some(alias) = oid_alias(data_type) {
-                *expression = call(alias, vec![expr.as_ref().clone()]);
-            } else if is_text(data_type)
-                && let Ast::Cast { data_type: inner, .. } = expr.as_ref()
-                && let Some(alias) = oid_alias(inner)
-            {
-                *expression = call(&format!("{alias}out"), vec![expr.as_ref().clone()]);
-            }
-        }
+        Ast::Cast { .. } => rewrite_cast(expression),
         Ast::Interval(interval) => {
             if let Some(text) = super::interval_text(interval) {
                 let value = parse_interval(&text)?;
@@ -75,25 +61,7 @@ pub(crate) fn rewrite(expression: &mut Ast, session: &SessionInfo) -> std::resul
                 *expression = Ast::Nested(Box::new(expr.as_ref().clone()));
             }
         }
-        Ast::Extract { field, expr, .. } => {
-            let scale = match field {
-                ast::DateTimeField::Second | ast::DateTimeField::Seconds => "0.000001",
-                ast::DateTimeField::Millisecond | ast::DateTimeField::Milliseconds => "0.001",
-                ast::DateTimeField::Epoch => {
-                    let epoch = call("date_part", vec![self::text("epoch".to_string()), expr.as_ref().clone()]);
-                    *expression = cast(epoch, 26, 6);
-                    return Ok(());
-                }
-                _ => return Ok(()),
-            };
-            // Whole seconds and their fraction: a numeric, as in PostgreSQL.
-            let micros = call("date_part", vec![self::text("microsecond".to_string()), expr.as_ref().clone()]);
-            *expression = Ast::Nested(Box::new(Ast::BinaryOp {
-                left: Box::new(cast(micros, 10, 0)),
-                op: BinaryOperator::Multiply,
-                right: Box::new(Ast::Value(ast::Value::Number(scale.to_string(), false).with_empty_span())),
-            }));
-        }
+        Ast::Extract { .. } => rewrite_extract(expression),
         Ast::Function(function) => {
             if function.name.0.len() == 2
                 && function.name.0[0].as_ident().is_some_and(|schema| fold(schema) == "pg_catalog")
@@ -111,6 +79,45 @@ pub(crate) fn rewrite(expression: &mut Ast, session: &SessionInfo) -> std::resul
         _ => {}
     }
     Ok(())
+}
+
+/// Casts that DataFusion would take for others.
+fn rewrite_cast(expression: &mut Ast) {
+    let Ast::Cast { expr, data_type, .. } = expression else { return };
+    if is_float(data_type)
+        && let Some(digits) = number(expr)
+    {
+        // As a number it would be a decimal first, which may not hold its digits.
+        **expr = text(digits);
+    } else if let Some(alias) = oid_alias(data_type) {
+        *expression = call(alias, vec![expr.as_ref().clone()]);
+    } else if is_text(data_type)
+        && let Ast::Cast { data_type: inner, .. } = expr.as_ref()
+        && let Some(alias) = oid_alias(inner)
+    {
+        *expression = call(&format!("{alias}out"), vec![expr.as_ref().clone()]);
+    }
+}
+
+/// Seconds with their fraction are a numeric, as in PostgreSQL.
+fn rewrite_extract(expression: &mut Ast) {
+    let Ast::Extract { field, expr, .. } = expression else { return };
+    let scale = match field {
+        ast::DateTimeField::Second | ast::DateTimeField::Seconds => "0.000001",
+        ast::DateTimeField::Millisecond | ast::DateTimeField::Milliseconds => "0.001",
+        ast::DateTimeField::Epoch => {
+            let epoch = call("date_part", vec![text("epoch".to_string()), expr.as_ref().clone()]);
+            *expression = cast(epoch, 26, 6);
+            return;
+        }
+        _ => return,
+    };
+    let micros = call("date_part", vec![text("microsecond".to_string()), expr.as_ref().clone()]);
+    *expression = Ast::Nested(Box::new(Ast::BinaryOp {
+        left: Box::new(cast(micros, 10, 0)),
+        op: BinaryOperator::Multiply,
+        right: Box::new(Ast::Value(ast::Value::Number(scale.to_string(), false).with_empty_span())),
+    }));
 }
 
 /// An interval with the sign of every part turned around.
@@ -438,6 +445,8 @@ fn type_beside(other: &Expr, op: Operator, schema: &DFSchema) -> Option<DataType
     Some(match (&data_type, is_comparison(op)) {
         (DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 | DataType::Null, _) => return None,
         (DataType::Dictionary(_, _), _) => return None,
+        // The current time comes in nanoseconds; what is written is read in ours.
+        (DataType::Timestamp(_, zone), true) => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
         (_, true) => data_type,
         // An instant and a text: the text is an interval. Numbers: the other's type.
         (DataType::Timestamp(_, _) | DataType::Date32, false) if matches!(op, Operator::Plus) => {

@@ -4,9 +4,9 @@ use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray};
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
 
+use super::AggregateSpec;
 use super::slots::SlotStates;
 use super::values::{ValueChanges, ValueEncoder};
-use super::AggregateSpec;
 use crate::delta::Delta;
 use crate::delta::key::{KeyEncoder, has_equal_forms, partition_of};
 use crate::delta::rows::RowCodec;

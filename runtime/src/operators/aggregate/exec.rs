@@ -130,7 +130,8 @@ impl AggregateOperator {
                     let values = updated.entries.iter().map(|entry| changes.value(*entry));
                     let Some(values) = changes.encoder.decode(values)? else { continue };
                     let groups: Vec<usize> = updated.entries.iter().map(|entry| changes.group(*entry)).collect();
-                    slots[index].add(&values, Rows { groups: &groups, weights: Some(&updated.weights), filter: None })?;
+                    slots[index]
+                        .add(&values, Rows { groups: &groups, weights: Some(&updated.weights), filter: None })?;
                 }
             }
             all.push(updated);

@@ -174,36 +174,6 @@ impl Reading {
                 self.micros += fraction * 10_i64.pow(6_u32.saturating_sub(digits as u32));
                 (None, rest)
             }
-            "AM" | "PM" | "A.M." | "P.M." => {
-                let (index, rest) = name(text, field, &["A.M.", "P.M.", "AM", "PM"], 4)?;
-                self.afternoon = Some(index % 2 == 1);
-                self.twelve = true;
-                (None, rest)
-            }
-            "AD" | "BC" | "A.D." | "B.C." => {
-                let (index, rest) = name(text, field, &["A.D.", "B.C.", "AD", "BC"], 4)?;
-                self.before_christ = index % 2 == 1;
-                (None, rest)
-            }
-            "MONTH" => {
-                let (index, rest) = name(text, field, &MONTHS, 9).or_else(|_| name(text, field, &MONTHS, 3))?;
-                self.month = Some(index + 1);
-                (None, rest)
-            }
-            "MON" => {
-                let (index, rest) = name(text, field, &MONTHS, 3)?;
-                self.month = Some(index + 1);
-                (None, rest)
-            }
-            "RM" => {
-                let longest = (0..12).filter(|index| name(text, field, &ROMAN_MONTHS[*index..=*index], 4).is_ok());
-                let index = longest.max_by_key(|index| ROMAN_MONTHS[*index].len());
-                let index = index.ok_or_else(|| invalid(text, field, "The given value is no Roman month."))?;
-                self.month = Some(index as i64 + 1);
-                (None, &text[ROMAN_MONTHS[index].len()..])
-            }
-            "DAY" => (None, name(text, field, &DAYS, 9)?.1),
-            "DY" => (None, name(text, field, &DAYS, 3)?.1),
             "TZH" | "OF" => {
                 self.offset_sign = if text.starts_with('-') { -1 } else { 1 };
                 let (hours, _, rest) = integer(text, field, Some(2))?;
@@ -215,10 +185,7 @@ impl Reading {
                 self.offset_minutes = minutes;
                 (None, rest)
             }
-            keyword => {
-                let message = format!("formatting field \"{keyword}\" is only supported in to_char");
-                return Err(error(SqlState::FEATURE_NOT_SUPPORTED, message));
-            }
+            _ => (None, self.name(field, text)?),
         };
         match value {
             Some(("hour", hour)) => self.hour = hour,
@@ -227,6 +194,46 @@ impl Reading {
             None => {}
         }
         Ok(rest)
+    }
+
+    /// A field that is read by its words.
+    fn name<'t>(&mut self, field: &FieldPiece, text: &'t str) -> Result<&'t str> {
+        match field.keyword {
+            "AM" | "PM" | "A.M." | "P.M." => {
+                let (index, rest) = name(text, field, &["A.M.", "P.M.", "AM", "PM"], 4)?;
+                self.afternoon = Some(index % 2 == 1);
+                self.twelve = true;
+                Ok(rest)
+            }
+            "AD" | "BC" | "A.D." | "B.C." => {
+                let (index, rest) = name(text, field, &["A.D.", "B.C.", "AD", "BC"], 4)?;
+                self.before_christ = index % 2 == 1;
+                Ok(rest)
+            }
+            "MONTH" => {
+                let (index, rest) = name(text, field, &MONTHS, 9).or_else(|_| name(text, field, &MONTHS, 3))?;
+                self.month = Some(index + 1);
+                Ok(rest)
+            }
+            "MON" => {
+                let (index, rest) = name(text, field, &MONTHS, 3)?;
+                self.month = Some(index + 1);
+                Ok(rest)
+            }
+            "RM" => {
+                let longest = (0..12).filter(|index| name(text, field, &ROMAN_MONTHS[*index..=*index], 4).is_ok());
+                let index = longest.max_by_key(|index| ROMAN_MONTHS[*index].len());
+                let index = index.ok_or_else(|| invalid(text, field, "The given value is no Roman month."))?;
+                self.month = Some(index as i64 + 1);
+                Ok(&text[ROMAN_MONTHS[index].len()..])
+            }
+            "DAY" => Ok(name(text, field, &DAYS, 9)?.1),
+            "DY" => Ok(name(text, field, &DAYS, 3)?.1),
+            keyword => {
+                let message = format!("formatting field \"{keyword}\" is only supported in to_char");
+                Err(error(SqlState::FEATURE_NOT_SUPPORTED, message))
+            }
+        }
     }
 
     /// The date. Parts that are not there are the first.
