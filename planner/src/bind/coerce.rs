@@ -227,6 +227,31 @@ impl ScalarUDFImpl for Assign {
     }
 }
 
+/// Whether every number of a type is one of another exactly: then Arrow's cast is PostgreSQL's. DataFusion sees through
+/// it, as it must to turn a subquery into a join.
+fn holds_all(target: &DataType, from: &DataType) -> bool {
+    let digits = |data_type: &DataType| match data_type {
+        DataType::Int16 => Some((5, 0)),
+        DataType::Int32 => Some((10, 0)),
+        DataType::Int64 => Some((19, 0)),
+        DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale) => {
+            Some((i16::from(*precision) - i16::from(*scale), i16::from(*scale)))
+        }
+        _ => None,
+    };
+    if target == from {
+        return true;
+    }
+    // A decimal of ten digits holds numbers that an integer of ten digits does not.
+    if target.is_integer() && !from.is_integer() {
+        return false;
+    }
+    match (digits(target), digits(from)) {
+        (Some((whole, scale)), Some((from_whole, from_scale))) => whole >= from_whole && scale >= from_scale,
+        _ => false,
+    }
+}
+
 /// A cast that is written, where PostgreSQL's differs from Arrow's: rounding, ranges, lengths, and texts. `None` where
 /// it does not.
 pub(crate) fn explicit_cast(
@@ -256,7 +281,7 @@ pub(crate) fn explicit_cast(
         (DataType::Utf8, DataType::List(_)) => true,
         (DataType::Utf8, _) => true,
         (_, DataType::Utf8) => instant || !fits_as_is(&DataType::Utf8, to),
-        _ => from != target && number(from) && (target.is_integer() || decimal(target)),
+        _ => number(from) && (target.is_integer() || decimal(target)) && !holds_all(target, from),
     };
     if !needed {
         return Ok(None);

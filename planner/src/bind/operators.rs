@@ -18,6 +18,7 @@ use crate::parse::fold;
 /// Rewrites one expression of a syntax tree; its parts are visited afterwards.
 pub(crate) fn rewrite(expression: &mut Ast, session: &SessionInfo) -> std::result::Result<(), PlanError> {
     super::catalog_queries::rewrite_expression(expression);
+    super::quantified::rewrite(expression);
     match expression {
         // Without parentheses the parser takes it for a column.
         Ast::Identifier(name) if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("current_schema") => {

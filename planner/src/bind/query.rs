@@ -13,7 +13,7 @@ use plan::{PlanError, SqlState};
 
 use super::context::Context;
 use super::errors::plan_error;
-use super::{casts, lateral, names, operators, parameters, placement, types, walk};
+use super::{casts, lateral, names, operators, parameters, placement, quantified, types, walk};
 
 /// DataFusion's options for reading syntax trees.
 fn options() -> ParserOptions {
@@ -52,6 +52,7 @@ impl Context<'_> {
             return Err(PlanError::unsupported("SELECT INTO").with_hint("Use CREATE TABLE AS."));
         }
         placement::check(self, select)?;
+        [&mut select.selection, &mut select.having].into_iter().flatten().for_each(quantified::rewrite_condition);
         names::name_items(select);
         names::name_table_functions(select);
         crate::windows::grouping::rewrite(select, &mut [])
@@ -170,9 +171,28 @@ fn check_query(query: &ast::Query) -> Result<(), PlanError> {
     Ok(())
 }
 
+/// `FETCH FIRST n ROWS ONLY` is `LIMIT n`.
+fn limit_of_fetch(query: &mut ast::Query) -> Result<(), PlanError> {
+    let Some(fetch) = query.fetch.take() else { return Ok(()) };
+    if fetch.with_ties || fetch.percent {
+        return Err(PlanError::unsupported("FETCH ... WITH TIES and FETCH ... PERCENT")
+            .with_hint("Filter by rank() OVER (ORDER BY ...) in a query around this one."));
+    }
+    let one = || ast::Expr::Value(ast::Value::Number("1".to_string(), false).with_empty_span());
+    let rows = fetch.quantity.unwrap_or_else(one);
+    let offset = match query.limit_clause.take() {
+        Some(ast::LimitClause::LimitOffset { limit: None, offset, .. }) => offset,
+        None => None,
+        Some(_) => return Err(PlanError::new(SqlState::SYNTAX_ERROR, "a query has either LIMIT or FETCH FIRST")),
+    };
+    query.limit_clause = Some(ast::LimitClause::LimitOffset { limit: Some(rows), offset, limit_by: Vec::new() });
+    Ok(())
+}
+
 /// A select with the ORDER BY that belongs to it.
 fn rewrite_windows(query: &mut ast::Query) -> Result<(), PlanError> {
     super::catalog_queries::rewrite_query(query)?;
+    limit_of_fetch(query)?;
     let ast::SetExpr::Select(select) = query.body.as_mut() else { return Ok(()) };
     let mut none = Vec::new();
     let order_by = match &mut query.order_by {

@@ -332,11 +332,8 @@ impl<'a> Printer<'a> {
     fn digit(&mut self, keyword: &str) {
         let next = self.digits.get(self.at).copied();
         match next {
-            Some(b'.') => {
-                if !self.ends_at_point() || self.layout.fill {
-                    self.out.push('.');
-                }
-            }
+            Some(b'.') if !self.ends_at_point() || self.layout.fill => self.out.push('.'),
+            Some(b'.') => {}
             _ if self.last_relevant.is_some_and(|last| self.at > last) && keyword != "0" => {}
             _ if self.is_zero_before_point() => {
                 if self.layout.fill && self.ends_at_point() {
