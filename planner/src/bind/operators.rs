@@ -19,6 +19,7 @@ use crate::parse::fold;
 pub(crate) fn rewrite(expression: &mut Ast, session: &SessionInfo) -> std::result::Result<(), PlanError> {
     super::catalog_queries::rewrite_expression(expression);
     super::quantified::rewrite(expression);
+    super::similar::rewrite(expression)?;
     match expression {
         // Without parentheses the parser takes it for a column.
         Ast::Identifier(name) if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("current_schema") => {

@@ -13,7 +13,8 @@ use plan::{PlanError, SqlState};
 
 use super::context::Context;
 use super::errors::plan_error;
-use super::{casts, lateral, names, operators, parameters, placement, quantified, types, walk};
+use super::{casts, lateral, names, operators, parameters, placement, quantified, select_list, types, walk};
+use crate::windows::{select_of, table_factor};
 
 /// DataFusion's options for reading syntax trees.
 fn options() -> ParserOptions {
@@ -54,6 +55,7 @@ impl Context<'_> {
         placement::check(self, select)?;
         [&mut select.selection, &mut select.having].into_iter().flatten().for_each(quantified::rewrite_condition);
         names::name_items(select);
+        select_list::rewrite(select);
         names::name_table_functions(select);
         crate::windows::grouping::rewrite(select, &mut [])
     }
@@ -189,10 +191,29 @@ fn limit_of_fetch(query: &mut ast::Query) -> Result<(), PlanError> {
     Ok(())
 }
 
+/// `TABLE t` is `SELECT * FROM t`.
+fn select_of_table(body: &mut ast::SetExpr) {
+    match body {
+        ast::SetExpr::Table(table) => {
+            let names = [&table.schema_name, &table.table_name].into_iter().flatten();
+            let parts = names.map(|name| ast::ObjectNamePart::Identifier(ast::Ident::new(name)));
+            let factor = table_factor(ast::ObjectName(parts.collect()), None, None);
+            let all = ast::SelectItem::Wildcard(ast::WildcardAdditionalOptions::default());
+            *body = ast::SetExpr::Select(Box::new(select_of(vec![all], factor)));
+        }
+        ast::SetExpr::SetOperation { left, right, .. } => {
+            select_of_table(left);
+            select_of_table(right);
+        }
+        _ => {}
+    }
+}
+
 /// A select with the ORDER BY that belongs to it.
 fn rewrite_windows(query: &mut ast::Query) -> Result<(), PlanError> {
     super::catalog_queries::rewrite_query(query)?;
     limit_of_fetch(query)?;
+    select_of_table(&mut query.body);
     let ast::SetExpr::Select(select) = query.body.as_mut() else { return Ok(()) };
     let mut none = Vec::new();
     let order_by = match &mut query.order_by {
