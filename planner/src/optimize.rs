@@ -1,7 +1,8 @@
 //! Which of DataFusion's rules run, in which order, and which are off.
 //!
 //! Before the optimizer's rules, [`deterministic_order`] makes results that depend on the order of equal rows independent of it, so
-//! that an ad-hoc query and a view over the same rows break ties the same way.
+//! that an ad-hoc query and a view over the same rows break ties the same way. After them, [`not_in_under_conditions`] mends
+//! what DataFusion makes of a NOT IN whose subquery refers to the outer row.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -96,8 +97,36 @@ impl Planner {
         analyzed
             .and_then(|plan| deterministic_order(plan, in_view))
             .and_then(|plan| optimizer.optimize(plan, &context, |_, _| {}))
+            .and_then(not_in_under_conditions)
             .map_err(from_datafusion)
     }
+}
+
+/// Makes `x NOT IN (SELECT y FROM r WHERE c)`, where `c` refers to the outer row, a plain anti join: a row goes if for some
+/// row of `r` the condition is true and `x = y` is true or unknown. In DataFusion's null-aware join any NULL `y` would do,
+/// and it takes one equality only.
+fn not_in_under_conditions(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
+    plan.transform_down_with_subqueries(|node| match node {
+        LogicalPlan::Join(mut join) if join.null_aware && (join.on.len() > 1 || join.filter.is_some()) => {
+            // The subquery's own column is its first, and what the equality with it comes from stands before its WHERE.
+            let own = join.right.schema().columns().into_iter().next();
+            let compares =
+                |(_, right): &(Expr, Expr)| own.as_ref().is_some_and(|own| right.column_refs().contains(own));
+            let Some(position) = join.on.iter().position(compares) else {
+                return Ok(Transformed::no(LogicalPlan::Join(join)));
+            };
+            let (value, of_subquery) = join.on.remove(position);
+            let may_be_equal = Expr::IsNotFalse(Box::new(value.eq(of_subquery)));
+            join.filter = Some(match join.filter.take() {
+                Some(condition) => condition.and(may_be_equal),
+                None => may_be_equal,
+            });
+            join.null_aware = false;
+            Ok(Transformed::yes(LogicalPlan::Join(join)))
+        }
+        other => Ok(Transformed::no(other)),
+    })
+    .map(|transformed| transformed.data)
 }
 
 /// Makes what depends on the order of rows depend on their values alone:

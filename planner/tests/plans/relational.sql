@@ -110,6 +110,27 @@ Materialize (stored as counted rows)
       -> Import u (node 2)
            no key, retracting, no state
 
+SELECT t.id, u.w FROM t FULL JOIN u ON t.id = u.k AND u.w > t.v
+----
+
+SELECT id FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.k = t.v)
+----
+
+SELECT id FROM t WHERE v NOT IN (SELECT k FROM u)
+----
+
+SELECT id FROM t WHERE v NOT IN (SELECT k FROM u WHERE u.w > t.id)
+----
+
+SELECT id FROM t WHERE v = 1 OR EXISTS (SELECT 1 FROM u WHERE u.k = t.id)
+----
+
+SELECT a.id, b.id AS other FROM t a LEFT JOIN t b ON a.v < b.v
+----
+
+SELECT g FROM t INTERSECT SELECT g FROM t WHERE v > 3
+----
+
 SELECT id, v FROM t ORDER BY v DESC LIMIT 3
 ----
 Materialize (stored as counted rows)

@@ -115,7 +115,7 @@ impl Delta {
 
     /// The rows at the given positions.
     pub fn take(&self, rows: &UInt32Array) -> Result<Self> {
-        let batch = compute::take_record_batch(&self.batch, rows)?;
+        let batch = consolidate::take_rows(&self.batch, rows)?;
         let weights = self
             .weights
             .as_ref()

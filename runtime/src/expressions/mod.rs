@@ -94,6 +94,8 @@ pub struct Evaluated {
     pub rows: Delta,
     /// The value of each expression, one a row of `rows`.
     pub columns: Vec<ArrayRef>,
+    /// Positions of the rows that failed, in ascending order.
+    pub failed: Vec<u32>,
 }
 
 impl BoundExprs {
@@ -172,10 +174,10 @@ impl BoundExprs {
                 let data_type = expression.data_type(&delta.schema())?;
                 Ok(datafusion::arrow::array::new_empty_array(&data_type))
             });
-            return Ok(Evaluated { rows: delta.clone(), columns: columns.collect::<Result<_>>()? });
+            return Ok(Evaluated { rows: delta.clone(), columns: columns.collect::<Result<_>>()?, failed: Vec::new() });
         }
         if let Ok(columns) = self.evaluate_batch(delta.batch()) {
-            return Ok(Evaluated { rows: delta.clone(), columns });
+            return Ok(Evaluated { rows: delta.clone(), columns, failed: Vec::new() });
         }
         let mut search = Search { expressions: self, delta, succeeded: Vec::new(), failed: Vec::new() };
         search.halve(0, delta.len())?;
@@ -193,7 +195,7 @@ impl BoundExprs {
         });
         let columns = columns.collect::<Result<_>>()?;
         let rows = crate::delta::concat(delta.schema(), rows.into_iter().cloned().collect())?;
-        Ok(Evaluated { rows, columns })
+        Ok(Evaluated { rows, columns, failed: failed.into_iter().map(|(row, _)| row).collect() })
     }
 }
 
@@ -219,7 +221,7 @@ impl Search<'_> {
     fn evaluate(&mut self, start: usize, length: usize) -> Result<()> {
         let rows = self.delta.slice(start, length);
         match self.expressions.evaluate_batch(rows.batch()) {
-            Ok(columns) => self.succeeded.push(Evaluated { rows, columns }),
+            Ok(columns) => self.succeeded.push(Evaluated { rows, columns, failed: Vec::new() }),
             Err(error) if length == 1 => self.failed.push((start as u32, message_of(&error))),
             Err(_) => self.halve(start, length)?,
         }
@@ -268,7 +270,7 @@ impl Predicate {
             if delta.is_empty() {
                 break;
             }
-            let Evaluated { rows, columns } = conjunct.evaluate(operator, &delta, output)?;
+            let Evaluated { rows, columns, .. } = conjunct.evaluate(operator, &delta, output)?;
             delta = match columns.first().and_then(|column| column.as_any().downcast_ref::<BooleanArray>()) {
                 Some(mask) if mask.null_count() == 0 && !mask.has_false() => rows,
                 Some(mask) => rows.filter(mask)?,
@@ -277,6 +279,35 @@ impl Predicate {
             };
         }
         Ok(delta)
+    }
+
+    /// The positions of the rows for which the predicate is true; rows for which it fails go to the errors output.
+    pub fn positions(&self, operator: &str, delta: &Delta, output: &mut Output) -> Result<Vec<u32>> {
+        let mut positions: Vec<u32> = (0..delta.len() as u32).collect();
+        let mut rest = delta.clone();
+        for conjunct in &self.conjuncts {
+            if rest.is_empty() {
+                break;
+            }
+            let Evaluated { rows, columns, failed } = conjunct.evaluate(operator, &rest, output)?;
+            let mut failed = failed.into_iter().peekable();
+            let mut position = 0u32;
+            positions.retain(|_| {
+                position += 1;
+                failed.next_if(|failed| *failed + 1 == position).is_none()
+            });
+            let mask = columns.first().and_then(|column| column.as_any().downcast_ref::<BooleanArray>());
+            // A NULL of no type is true for no row.
+            let Some(mask) = mask else { return Ok(Vec::new()) };
+            let mask = match mask.nulls() {
+                Some(nulls) => BooleanArray::new(mask.values() & nulls.inner(), None),
+                None => mask.clone(),
+            };
+            let mut truths = mask.values().iter();
+            positions.retain(|_| truths.next().unwrap_or(false));
+            rest = rows.filter(&mask)?;
+        }
+        Ok(positions)
     }
 }
 

@@ -26,6 +26,7 @@ use rand::{Rng, SeedableRng};
 use super::{BuildContext, Operator, OperatorDef, Output, definitions, errors_schema};
 use crate::Epoch;
 use crate::delta::key::{KeyEncoder, PARTITIONS};
+use crate::delta::rows::RowCodec;
 use crate::delta::{Delta, consolidate, consolidate_all, literal};
 use crate::state::memory::MemoryStore;
 use crate::state::store::{EpochBatch, Store, Sync};
@@ -212,6 +213,8 @@ impl Harness {
         }
         let (rows, errors) = self.run(&fed);
         self.commit();
+        let grows = (0..rows.len()).all(|row| rows.weight(row) > 0);
+        assert!(grows || !self.properties().append_only, "{} takes rows back", self.query);
         self.output = consolidate_all(self.output.schema(), vec![self.output.clone(), rows.clone()]).unwrap();
         self.errors = consolidate_all(errors_schema(), vec![self.errors.clone(), errors]).unwrap();
         rows
@@ -263,9 +266,11 @@ impl Harness {
                 for (port, delta) in deltas {
                     operator.absorb(port, delta, &mut output).unwrap();
                 }
+                let at_once = output.rows.len();
                 if absorbed || worker.fresh {
                     operator.close(self.epoch, &mut output).unwrap();
                 }
+                assert_consolidated(spec.name(), &output.rows[at_once..]);
                 for delta in &output.rows {
                     assert_eq!(delta.schema(), node.schema, "columns of {}", spec.name());
                 }
@@ -310,6 +315,13 @@ impl Harness {
     pub fn check(&self) {
         let expected = evaluate(&self.tables, &self.contents, &self.query);
         assert_eq!(self.output(), literal::text(&expected), "{} in epoch {}", self.query, self.epoch);
+        for key in &self.properties().keys {
+            let types: Vec<_> = key.iter().map(|column| expected.schema().field(*column).data_type().clone()).collect();
+            let columns: Vec<ArrayRef> = key.iter().map(|column| expected.batch().column(*column).clone()).collect();
+            let keys = KeyEncoder::new(&types).unwrap().encode_rows(&columns, expected.len()).unwrap();
+            let different: std::collections::BTreeSet<&[u8]> = keys.iter().collect();
+            assert_eq!(different.len(), expected.len(), "{} in epoch {}: key {key:?}", self.query, self.epoch);
+        }
     }
 
     /// Random changes of a table: new rows from `generate`, and some of its rows removed again unless it is append-only.
@@ -335,6 +347,18 @@ impl Harness {
         }
         parts.push(added);
         crate::delta::concat(table.schema.clone(), parts).unwrap()
+    }
+}
+
+/// Asserts that no row has weight 0, and that none comes and goes.
+fn assert_consolidated(operator: &str, deltas: &[Delta]) {
+    let mut signs = BTreeMap::new();
+    for delta in deltas {
+        let rows = RowCodec::new(&delta.schema()).unwrap().encode(delta.batch()).unwrap();
+        for (row, bytes) in rows.iter().enumerate() {
+            let sign = *signs.entry(bytes.to_vec()).or_insert(delta.weight(row).signum());
+            assert!(sign != 0 && sign == delta.weight(row).signum(), "{operator} emits rows that cancel");
+        }
     }
 }
 

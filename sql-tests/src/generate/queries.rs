@@ -62,8 +62,13 @@ impl Generator {
             return left;
         }
         let (a, b) = self.pick(&pairs);
-        let mut on = format!("{a} = {b}");
         let scope: Vec<Column> = left.scope.iter().chain(&right.scope).cloned().collect();
+        if self.chance(0.1) {
+            // PostgreSQL has no full join without an equality.
+            let (kind, operator) = (self.pick(&["JOIN", "LEFT JOIN", "RIGHT JOIN"]), self.pick(&["<", ">=", "<>"]));
+            return From { sql: format!("{} {kind} {} ON {a} {operator} {b}", left.sql, right.sql), scope };
+        }
+        let mut on = format!("{a} = {b}");
         if self.chance(0.3) {
             let (a, b) = self.pick(&pairs);
             on = format!("{on} AND {a} = {b}");
@@ -283,11 +288,24 @@ impl Generator {
         }
         let (outer, key) = self.pick(&shared);
         let condition = self.condition(&inner.scope, 1);
-        let predicate = match self.between(0, 3) {
+        let correlated = if self.chance(0.4) {
+            let (outer, inner) = self.pick(&shared);
+            format!("{condition} AND {inner} {} {outer}", self.pick(&["<", ">=", "<>"]))
+        } else {
+            condition.clone()
+        };
+        let form = self.between(0, 3);
+        let predicate = match form {
             0 => format!("{outer} IN (SELECT {key} FROM {} WHERE {condition})", inner.sql),
             1 => format!("{outer} NOT IN (SELECT {key} FROM {} WHERE {condition})", inner.sql),
-            2 => format!("EXISTS (SELECT 1 FROM {} WHERE {key} = {outer} AND {condition})", inner.sql),
-            _ => format!("NOT EXISTS (SELECT 1 FROM {} WHERE {key} = {outer} AND {condition})", inner.sql),
+            2 => format!("EXISTS (SELECT 1 FROM {} WHERE {key} = {outer} AND {correlated})", inner.sql),
+            _ => format!("NOT EXISTS (SELECT 1 FROM {} WHERE {key} = {outer} AND {correlated})", inner.sql),
+        };
+        // Under OR, DataFusion takes NOT IN for true where it is unknown.
+        let predicate = if form != 1 && self.chance(0.3) {
+            format!("({predicate} OR {})", self.condition(&from.scope, 1))
+        } else {
+            predicate
         };
         (format!("SELECT {list} FROM {} WHERE {predicate}", from.sql), columns)
     }

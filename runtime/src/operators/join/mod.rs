@@ -1,31 +1,61 @@
-//! Inner join: pairs of rows that agree in their keys and satisfy a condition.
+//! Joins: rows of two inputs that agree in their keys and satisfy a condition.
 //!
-//! `out(l, r) = left(l) * right(r)  for rows l, r with equal keys and condition(l, r) true`. The change of a product:
-//! `d(L * R) = dL * R + L * dR + dL * dR`. A delta of one side is paired with the rows kept of the other side and then
-//! added to those kept of its own, one delta after the other; so each pair of changes meets exactly once.
+//! For rows `l`, `r` of the inputs let `meet(l, r)` be 1 if their keys are equal and the condition is true for them, else
+//! 0. A condition that fails for a pair is not true for it, and the pair is in the errors output. With multiplicities
+//! `L(l)`, `R(r)`, and with `m(l)` as the number of rows that a row matches,
 //!
-//! NULL keys join with nothing, and are not kept (unless the plan says that NULLs are equal here). A join without keys
-//! is the same thing with one key for all rows, on one worker.
+//! ```text
+//! pairs(l, r)         = L(l) * R(r) * meet(l, r)
+//! m(l)                = sum over r of R(r) * meet(l, r), and for the rows of R likewise
 //!
-//! State: one table a side, see [`state`].
+//! inner join          = pairs
+//! left outer join     = pairs + { (l, NULLs) -> L(l) | m(l) = 0 }
+//! full outer join     = pairs + { (l, NULLs) -> L(l) | m(l) = 0 } + { (NULLs, r) -> R(r) | m(r) = 0 }
+//! left semi join      = { l -> L(l) | m(l) > 0 }
+//! left anti join      = { l -> L(l) | m(l) = 0 }
+//! left mark join      = { (l, m(l) > 0) -> L(l) }
+//! ```
+//!
+//! and those of the right side likewise. A side of which rows are shown by themselves is *preserved*.
+//!
+//! NULL keys meet nothing (unless the plan says that NULLs are equal here): such rows of a preserved side pass as they
+//! come, others are dropped, and none is kept. A join without keys is the same thing with one key for all rows, on one
+//! worker.
+//!
+//! The inner join (`inner`) pairs a delta with the rows kept of the other side and then adds it to those of its own, so
+//! each pair of changes meets exactly once: `d(L * R) = dL * R + L * dR + dL * dR`.
+//!
+//! The others (`preserving`) gather an epoch's changes, since a row that is retracted and inserted again must not show
+//! its padding meanwhile. At the close they look at the touched keys, and there at no more rows than these:
+//! - Where pairs are shown: changed rows with all of the other side, which are the pairs that change. Without a condition
+//!   `m(l) > 0` says that the key has a row on the other side, before and after.
+//! - With a condition the number `m(l)` is kept with each row of a preserved side. Changed rows are compared with all of
+//!   the other side's under their key, and `dm(l) = sum over changed r of dR(r) * meet(l, r)` for a row that was there.
+//! - A semi, anti or mark join without condition keeps of the other side no rows but how many a key has, and looks at
+//!   unchanged rows only where that becomes 0 or ceases to be.
+//!
+//! `x NOT IN (subquery)` is three anti joins, see [`lower`].
+//!
+//! State: one table a side, see [`state`] for inner joins and [`tallies`] for the others.
 
 use std::any::Any;
-use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
-use datafusion::common::{DFSchema, NullEquality};
-use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
-use datafusion::logical_expr::{Expr, ExprSchemable, Join as LogicalJoin, JoinType, LogicalPlan, cast};
-use plan::{Distribution, Lower, LowerContext, Lowered, NodeId, PlanError, Properties, Spec, StateBound};
+use datafusion::logical_expr::JoinType;
+use plan::{Distribution, Properties, Spec, StateBound};
 
-use super::project::extend;
 use super::{BuildContext, Operator, OperatorDef, spec_of};
-use crate::delta::key::KeyEncoder;
 use crate::error::Result;
-use crate::expressions::{BoundExprs, Predicate, readable};
+use crate::expressions::Predicate;
 
+mod changes;
 mod inner;
+mod kept;
+mod lower;
+mod meeting;
+mod preserving;
 mod state;
+mod tallies;
 #[cfg(test)]
 mod tests;
 
@@ -34,7 +64,7 @@ const NAME: &str = "join";
 /// How many keys of a join's output are followed up: each pair of the inputs' keys gives one.
 const KEYS_MAX: usize = 8;
 
-/// Recognises and builds inner joins.
+/// Recognises and builds joins.
 #[derive(Debug)]
 pub struct JoinDefinition;
 
@@ -45,22 +75,104 @@ struct Side {
     keys: Vec<usize>,
     /// How many of the input's columns are in the output: computed keys after them are not.
     width: usize,
+    /// For each of these columns, whether it may be NULL.
+    nullable: Vec<bool>,
     /// No two rows of the input have the same key.
     unique: bool,
     /// Rows of the input are unique and stay.
     adds_new_rows_only: bool,
 }
 
-/// An inner join as data.
+/// A join as data.
 #[derive(Debug, Clone)]
 struct Join {
-    left: Side,
-    right: Side,
+    join_type: JoinType,
+    /// Left and right.
+    sides: [Side; 2],
     key_types: Vec<DataType>,
     nulls_are_equal: bool,
     condition: Option<Predicate>,
+    /// Columns of pairs: those of both sides.
+    pair_schema: SchemaRef,
+    /// Whether a row without partner may look like a pair, or like a row of the other side without partner.
+    pads_like_rows: bool,
     schema: SchemaRef,
     text: String,
+}
+
+impl Join {
+    /// Whether rows of a side are shown by themselves.
+    fn preserves(&self, side: usize) -> bool {
+        match self.join_type {
+            JoinType::Inner => false,
+            JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => side == 0,
+            JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => side == 1,
+            JoinType::Full => true,
+        }
+    }
+
+    /// Whether pairs are shown.
+    fn shows_pairs(&self) -> bool {
+        matches!(self.join_type, JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full)
+    }
+
+    /// Whether rows of a preserved side are shown by themselves when they have a partner, or when they have none.
+    fn shows(&self, matched: bool) -> bool {
+        match self.join_type {
+            JoinType::Inner => false,
+            JoinType::Left | JoinType::Right | JoinType::Full | JoinType::LeftAnti | JoinType::RightAnti => !matched,
+            JoinType::LeftSemi | JoinType::RightSemi => matched,
+            JoinType::LeftMark | JoinType::RightMark => true,
+        }
+    }
+
+    /// Whether it matters which rows make a pair, and not only whether a key has rows.
+    fn looks_at_pairs(&self) -> bool {
+        self.shows_pairs() || self.condition.is_some()
+    }
+
+    /// How many columns are kept of a side's rows.
+    fn kept_width(&self, side: usize) -> usize {
+        if self.looks_at_pairs() || self.preserves(side) { self.sides[side].width } else { 0 }
+    }
+
+    /// Whether the matches of each row of a side are counted.
+    fn counts_matches(&self, side: usize) -> bool {
+        self.preserves(side) && self.condition.is_some()
+    }
+
+    /// Sets of columns that are unique in the output.
+    ///
+    /// Where a row meets at most one of the other side, its own keys stay keys. Else a pair is known by both keys; so is
+    /// a row without partner, since there is no pair of it. In a full join two of these, one of each side, look the same
+    /// when all columns of both keys are NULL.
+    fn output_keys(&self, left: &Properties, right: &Properties) -> Vec<Vec<usize>> {
+        let [of_left, of_right] = [(left, 0), (right, 1)].map(|(input, side)| {
+            let shown = |key: &&Vec<usize>| key.iter().all(|column| *column < self.sides[side].width);
+            input.keys.iter().filter(shown).cloned().collect::<Vec<_>>()
+        });
+        if !self.shows_pairs() {
+            return if self.preserves(0) { of_left } else { of_right };
+        }
+        let in_output = |key: &Vec<usize>| key.iter().map(|column| column + self.sides[0].width).collect::<Vec<_>>();
+        let mut keys = Vec::new();
+        if self.sides[1].unique && !self.preserves(1) {
+            keys.extend(of_left.iter().cloned());
+        }
+        if self.sides[0].unique && !self.preserves(0) {
+            keys.extend(of_right.iter().map(in_output));
+        }
+        if keys.is_empty() {
+            let never_null = |side: usize, key: &[usize]| key.iter().any(|column| !self.sides[side].nullable[*column]);
+            let pairs = of_left.iter().flat_map(|l| of_right.iter().map(move |r| (l, r)));
+            let apart = pairs.filter(|(l, r)| self.join_type != JoinType::Full || never_null(0, l) || never_null(1, r));
+            keys.extend(apart.map(|(l, r)| l.iter().copied().chain(in_output(r)).collect::<Vec<_>>()));
+        }
+        keys.sort_by_key(Vec::len);
+        keys.dedup();
+        keys.truncate(KEYS_MAX);
+        keys
+    }
 }
 
 impl Spec for Join {
@@ -69,8 +181,22 @@ impl Spec for Join {
     }
 
     fn version(&self) -> u32 {
-        // The layout of a side's state follows from whether its keys are unique.
-        4 + u32::from(self.left.unique) + 2 * u32::from(self.right.unique)
+        // What is kept of a side follows from the type of the join, from whether matches are counted, and from whether
+        // its keys are unique.
+        let join_type = match self.join_type {
+            JoinType::Inner => 1,
+            JoinType::Left => 2,
+            JoinType::Right => 4,
+            JoinType::Full => 6,
+            JoinType::LeftSemi => 8,
+            JoinType::RightSemi => 10,
+            JoinType::LeftAnti => 12,
+            JoinType::RightAnti => 14,
+            JoinType::LeftMark => 16,
+            JoinType::RightMark => 18,
+        };
+        let counts_matches = u32::from(self.counts_matches(0) || self.counts_matches(1));
+        4 * (join_type + counts_matches) + u32::from(self.sides[0].unique) + 2 * u32::from(self.sides[1].unique)
     }
 
     fn schema(&self) -> SchemaRef {
@@ -79,17 +205,24 @@ impl Spec for Join {
 
     fn properties(&self, inputs: &[&Properties]) -> Properties {
         let (left, right) = (inputs[0], inputs[1]);
+        // A row without partner goes when one comes; with one it stays.
+        let only_grows = matches!(self.join_type, JoinType::Inner | JoinType::LeftSemi | JoinType::RightSemi);
+        let kept = match self.looks_at_pairs() {
+            true => "rows of both inputs",
+            false if self.preserves(0) => "rows of the left input and keys of the right one",
+            false => "rows of the right input and keys of the left one",
+        };
         Properties {
             keys: self.output_keys(left, right),
-            append_only: left.append_only && right.append_only,
-            // A pair may appear long after one of its rows did, so watermarks of the inputs say nothing of it.
+            append_only: only_grows && left.append_only && right.append_only,
+            // A row may appear long after one of those that it comes from did, so watermarks of the inputs say nothing of it.
             watermarks: Vec::new(),
-            state: StateBound::Unbounded("rows of both inputs".to_string()),
+            state: StateBound::Unbounded(kept.to_string()),
         }
     }
 
     fn distribution(&self, port: usize) -> Distribution {
-        Distribution::ByKey(if port == 0 { self.left.keys.clone() } else { self.right.keys.clone() })
+        Distribution::ByKey(self.sides[port].keys.clone())
     }
 
     fn state_tables(&self) -> usize {
@@ -105,122 +238,12 @@ impl Spec for Join {
     }
 }
 
-impl Join {
-    /// Where a row meets at most one of the other side, its own keys stay keys. Else a pair is known by both keys.
-    fn output_keys(&self, left: &Properties, right: &Properties) -> Vec<Vec<usize>> {
-        let of_left = left.keys.iter().filter(|key| key.iter().all(|column| *column < self.left.width));
-        let of_left: Vec<Vec<usize>> = of_left.cloned().collect();
-        let of_right = right.keys.iter().filter(|key| key.iter().all(|column| *column < self.right.width));
-        let shift = |key: &Vec<usize>| key.iter().map(|column| column + self.left.width).collect::<Vec<_>>();
-        let of_right: Vec<Vec<usize>> = of_right.map(shift).collect();
-        let mut keys = Vec::new();
-        if self.right.unique {
-            keys.extend(of_left.iter().cloned());
-        }
-        if self.left.unique {
-            keys.extend(of_right.iter().cloned());
-        }
-        if keys.is_empty() {
-            keys.extend(of_left.iter().flat_map(|l| of_right.iter().map(|r| l.iter().chain(r).copied().collect())));
-        }
-        keys.sort_by_key(Vec::len);
-        keys.dedup();
-        keys.truncate(KEYS_MAX);
-        keys
-    }
-}
-
-impl Lower for JoinDefinition {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn lower(&self, plan: &LogicalPlan, context: &mut dyn LowerContext) -> Result<Lowered, PlanError> {
-        let LogicalPlan::Join(join) = plan else { return Ok(Lowered::Declined(None)) };
-        if join.join_type != JoinType::Inner {
-            return Ok(Lowered::Declined(Some(format!("{} joins are not incremental yet", join.join_type))));
-        }
-        let keys = match JoinKeys::of(join, context) {
-            Ok(keys) => keys,
-            Err(reason) => return Ok(Lowered::Declined(Some(reason))),
-        };
-        let condition = join.filter.as_ref().map(|filter| Predicate::bind(filter, &join.schema, context.session()));
-        let condition = match condition.transpose() {
-            Ok(condition) => condition,
-            Err(reason) => return Ok(Lowered::Declined(Some(reason))),
-        };
-        let (left_node, left) = side(&join.left, &keys.left, context)?;
-        let (right_node, right) = side(&join.right, &keys.right, context)?;
-        let spec = Join {
-            left,
-            right,
-            key_types: keys.types,
-            nulls_are_equal: join.null_equality == NullEquality::NullEqualsNull,
-            condition,
-            schema: join.schema.inner().clone(),
-            text: text(join),
-        };
-        Ok(Lowered::Node(context.add(Arc::new(spec), vec![left_node, right_node])))
-    }
-}
-
-fn text(join: &LogicalJoin) -> String {
-    let keys = join.on.iter().map(|(left, right)| format!("{} = {}", readable(left), readable(right)));
-    let parts: Vec<String> = keys.chain(join.filter.as_ref().map(readable)).collect();
-    if parts.is_empty() { "every pair".to_string() } else { parts.join(" AND ") }
-}
-
-/// The pairs of key expressions, brought to one type each.
-struct JoinKeys {
-    left: Vec<Expr>,
-    right: Vec<Expr>,
-    types: Vec<DataType>,
-}
-
-impl JoinKeys {
-    fn of(join: &LogicalJoin, context: &dyn LowerContext) -> Result<Self, String> {
-        let mut keys = JoinKeys { left: Vec::new(), right: Vec::new(), types: Vec::new() };
-        let type_of =
-            |expression: &Expr, schema: &DFSchema| expression.get_type(schema).map_err(|error| error.strip_backtrace());
-        for (left, right) in &join.on {
-            let left_type = type_of(left, join.left.schema())?;
-            let right_type = type_of(right, join.right.schema())?;
-            let common = if left_type == right_type {
-                left_type.clone()
-            } else {
-                comparison_coercion(&left_type, &right_type)
-                    .ok_or_else(|| format!("keys of types {left_type} and {right_type} cannot be compared"))?
-            };
-            let to_common = |expression: &Expr, data_type: DataType| {
-                if data_type == common { expression.clone() } else { cast(expression.clone(), common.clone()) }
-            };
-            keys.left.push(to_common(left, left_type));
-            keys.right.push(to_common(right, right_type));
-            keys.types.push(common);
-        }
-        if !KeyEncoder::supports(&keys.types) {
-            return Err("a key's type cannot be compared".to_string());
-        }
-        BoundExprs::bind(&keys.left, join.left.schema(), context.session())?;
-        BoundExprs::bind(&keys.right, join.right.schema(), context.session())?;
-        Ok(keys)
-    }
-}
-
-/// Lowers an input, with its keys as columns.
-fn side(plan: &LogicalPlan, keys: &[Expr], context: &mut dyn LowerContext) -> Result<(NodeId, Side), PlanError> {
-    let input = context.lower(plan)?;
-    let width = context.schema(input).fields().len();
-    let (node, keys) = extend(context, input, keys, plan.schema())?;
-    let properties = context.properties(node);
-    let unique = properties.keys.iter().any(|key| key.iter().all(|column| keys.contains(column)));
-    let adds_new_rows_only = properties.append_only && !properties.keys.is_empty();
-    Ok((node, Side { keys, width, unique, adds_new_rows_only }))
-}
-
 impl OperatorDef for JoinDefinition {
     fn build(&self, spec: &dyn Spec, context: BuildContext) -> Result<Box<dyn Operator>> {
         let spec: &Join = spec_of(spec)?;
-        Ok(Box::new(inner::InnerJoin::new(spec.clone(), context)?))
+        Ok(match spec.join_type {
+            JoinType::Inner => Box::new(inner::InnerJoin::new(spec.clone(), context)?),
+            _ => Box::new(preserving::PreservingJoin::new(spec.clone(), context)?),
+        })
     }
 }
