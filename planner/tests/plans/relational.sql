@@ -101,8 +101,8 @@ SELECT t.id, u.w FROM t LEFT JOIN u ON t.id = u.k
 Materialize (stored as counted rows)
   -> project t.id, u.w (node 4)
        no key, retracting, no state
-    -> recompute Left Join: t.id = u.k; because join: Left joins are not incremental yet (node 3)
-         no key, retracting, state grows with all rows of its inputs and of its output
+    -> join left outer: t.id = u.k (node 3)
+         no key, retracting, state grows with rows of both inputs
       -> project t.id (node 1)
            key (id), retracting, no state
         -> Import t (node 0)
@@ -112,24 +112,131 @@ Materialize (stored as counted rows)
 
 SELECT t.id, u.w FROM t FULL JOIN u ON t.id = u.k AND u.w > t.v
 ----
+Materialize (stored as counted rows)
+  -> project t.id, u.w (node 4)
+       no key, retracting, no state
+    -> join full outer: t.id = u.k AND normalize_key(u.w) > normalize_key(CAST(t.v AS Float64)) (node 3)
+         no key, retracting, state grows with rows of both inputs
+      -> project t.id, t.v (node 1)
+           key (id), retracting, no state
+        -> Import public.t (node 0)
+             key (id), retracting, no state
+      -> Import public.u (node 2)
+           no key, retracting, no state
 
 SELECT id FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.k = t.v)
 ----
+Materialize (stored by key (id))
+  -> project t.id (node 6)
+       key (id), retracting, no state
+    -> join left anti: t.v = CAST(__correlated_sq_1.k AS Int64) (node 5)
+         key (id), retracting, state grows with rows of the left input and keys of the right one
+      -> project t.id, t.v (node 1)
+           key (id), retracting, no state
+        -> Import public.t (node 0)
+             key (id), retracting, no state
+      -> project k, CAST(__correlated_sq_1.k AS Int64) (node 4)
+           no key, retracting, no state
+        -> project u.k (node 3)
+             no key, retracting, no state
+          -> Import public.u (node 2)
+               no key, retracting, no state
 
 SELECT id FROM t WHERE v NOT IN (SELECT k FROM u)
 ----
+Materialize (stored by key (id))
+  -> project t.id (node 11)
+       key (id), retracting, no state
+    -> join left anti: every pair (node 10)
+         key (id), retracting, state grows with rows of the left input and keys of the right one
+      -> join left anti: t.v = __correlated_sq_1.u.k (node 8)
+           key (id), retracting, state grows with rows of the left input and keys of the right one
+        -> join left anti: CASE WHEN t.v IS NULL THEN Boolean(true) END = Boolean(true) (node 7)
+             key (id), retracting, state grows with rows of the left input and keys of the right one
+          -> project id, v, CASE WHEN t.v IS NULL THEN Boolean(true) END (node 2)
+               key (id), retracting, no state
+            -> project t.id, t.v (node 1)
+                 key (id), retracting, no state
+              -> Import public.t (node 0)
+                   key (id), retracting, no state
+          -> project u.k, Boolean(true) (node 6)
+               no key, retracting, no state
+            -> project CAST(u.k AS Int64) (node 5)
+                 no key, retracting, no state
+              -> project u.k (node 4)
+                   no key, retracting, no state
+                -> Import public.u (node 3)
+                     no key, retracting, no state
+        -> project CAST(u.k AS Int64) (node 5, shared)
+      -> filter __correlated_sq_1.u.k IS NULL (node 9)
+           no key, retracting, no state
+        -> project CAST(u.k AS Int64) (node 5, shared)
 
 SELECT id FROM t WHERE v NOT IN (SELECT k FROM u WHERE u.w > t.id)
 ----
+Materialize (stored by key (id))
+  -> project t.id (node 5)
+       key (id), retracting, no state
+    -> join left anti: normalize_key(__correlated_sq_1.w) > normalize_key(CAST(t.id AS Float64)) AND t.v = __correlated_sq_1.u.k IS NOT FALSE (node 4)
+         key (id), retracting, state grows with rows of both inputs
+      -> project t.id, t.v (node 1)
+           key (id), retracting, no state
+        -> Import public.t (node 0)
+             key (id), retracting, no state
+      -> project CAST(u.k AS Int64), u.w (node 3)
+           no key, retracting, no state
+        -> Import public.u (node 2)
+             no key, retracting, no state
 
 SELECT id FROM t WHERE v = 1 OR EXISTS (SELECT 1 FROM u WHERE u.k = t.id)
 ----
+Materialize (stored by key (id))
+  -> project t.id (node 6)
+       key (id), retracting, no state
+    -> filter t.v = Int64(1) OR __correlated_sq_1.mark (node 5)
+         key (id), retracting, no state
+      -> join left mark: t.id = __correlated_sq_1.k (node 4)
+           key (id), retracting, state grows with rows of the left input and keys of the right one
+        -> project t.id, t.v (node 1)
+             key (id), retracting, no state
+          -> Import public.t (node 0)
+               key (id), retracting, no state
+        -> project u.k (node 3)
+             no key, retracting, no state
+          -> Import public.u (node 2)
+               no key, retracting, no state
 
 SELECT a.id, b.id AS other FROM t a LEFT JOIN t b ON a.v < b.v
 ----
+Materialize (stored by key (id, other))
+  -> project a.id, b.id AS other (node 3)
+       key (id, other), retracting, no state
+    -> join left outer: a.v < b.v (node 2)
+         key (id, id), retracting, state grows with rows of both inputs
+      -> project t.id, t.v (node 1)
+           key (id), retracting, no state
+        -> Import public.t (node 0)
+             key (id), retracting, no state
+      -> project t.id, t.v (node 1, shared)
 
 SELECT g FROM t INTERSECT SELECT g FROM t WHERE v > 3
 ----
+Materialize (stored by key (g))
+  -> join left semi: left.g = right.g (node 6)
+       key (g), retracting, state grows with rows of the left input and keys of the right one
+    -> aggregate by left.g (node 2)
+         key (g), retracting, state grows with an entry a group
+      -> project t.g (node 1)
+           no key, retracting, no state
+        -> Import public.t (node 0)
+             key (id), retracting, no state
+    -> project t.g (node 5)
+         no key, retracting, no state
+      -> filter t.v > Int64(3) (node 4)
+           no key, retracting, no state
+        -> project t.g, t.v (node 3)
+             no key, retracting, no state
+          -> Import public.t (node 0, shared)
 
 SELECT id, v FROM t ORDER BY v DESC LIMIT 3
 ----
@@ -153,9 +260,9 @@ Materialize (stored as counted rows)
 
 SELECT id FROM t WHERE id IN (SELECT k FROM u)
 ----
-Materialize (stored as counted rows)
-  -> recompute LeftSemi Join: t.id = __correlated_sq_1.k; because join: LeftSemi joins are not incremental yet (node 4)
-       no key, retracting, state grows with all rows of its inputs and of its output
+Materialize (stored by key (id))
+  -> join left semi: t.id = __correlated_sq_1.k (node 4)
+       key (id), retracting, state grows with rows of the left input and keys of the right one
     -> project t.id (node 1)
          key (id), retracting, no state
       -> Import t (node 0)
