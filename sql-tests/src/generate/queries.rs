@@ -297,7 +297,7 @@ impl Generator {
         let form = self.between(0, 3);
         let predicate = match form {
             0 => format!("{outer} IN (SELECT {key} FROM {} WHERE {condition})", inner.sql),
-            1 => format!("{outer} NOT IN (SELECT {key} FROM {} WHERE {condition})", inner.sql),
+            1 => format!("{outer} NOT IN (SELECT {key} FROM {} WHERE {correlated})", inner.sql),
             2 => format!("EXISTS (SELECT 1 FROM {} WHERE {key} = {outer} AND {correlated})", inner.sql),
             _ => format!("NOT EXISTS (SELECT 1 FROM {} WHERE {key} = {outer} AND {correlated})", inner.sql),
         };
