@@ -119,9 +119,9 @@ Materialize (stored as counted rows)
          no key, retracting, state grows with rows of both inputs
       -> project t.id, t.v (node 1)
            key (id), retracting, no state
-        -> Import public.t (node 0)
+        -> Import t (node 0)
              key (id), retracting, no state
-      -> Import public.u (node 2)
+      -> Import u (node 2)
            no key, retracting, no state
 
 SELECT id FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.k = t.v)
@@ -133,13 +133,13 @@ Materialize (stored by key (id))
          key (id), retracting, state grows with rows of the left input and keys of the right one
       -> project t.id, t.v (node 1)
            key (id), retracting, no state
-        -> Import public.t (node 0)
+        -> Import t (node 0)
              key (id), retracting, no state
       -> project k, CAST(__correlated_sq_1.k AS Int64) (node 4)
            no key, retracting, no state
         -> project u.k (node 3)
              no key, retracting, no state
-          -> Import public.u (node 2)
+          -> Import u (node 2)
                no key, retracting, no state
 
 SELECT id FROM t WHERE v NOT IN (SELECT k FROM u)
@@ -157,7 +157,7 @@ Materialize (stored by key (id))
                key (id), retracting, no state
             -> project t.id, t.v (node 1)
                  key (id), retracting, no state
-              -> Import public.t (node 0)
+              -> Import t (node 0)
                    key (id), retracting, no state
           -> project u.k, Boolean(true) (node 6)
                no key, retracting, no state
@@ -165,7 +165,7 @@ Materialize (stored by key (id))
                  no key, retracting, no state
               -> project u.k (node 4)
                    no key, retracting, no state
-                -> Import public.u (node 3)
+                -> Import u (node 3)
                      no key, retracting, no state
         -> project CAST(u.k AS Int64) (node 5, shared)
       -> filter __correlated_sq_1.u.k IS NULL (node 9)
@@ -181,11 +181,11 @@ Materialize (stored by key (id))
          key (id), retracting, state grows with rows of both inputs
       -> project t.id, t.v (node 1)
            key (id), retracting, no state
-        -> Import public.t (node 0)
+        -> Import t (node 0)
              key (id), retracting, no state
       -> project CAST(u.k AS Int64), u.w (node 3)
            no key, retracting, no state
-        -> Import public.u (node 2)
+        -> Import u (node 2)
              no key, retracting, no state
 
 SELECT id FROM t WHERE v = 1 OR EXISTS (SELECT 1 FROM u WHERE u.k = t.id)
@@ -199,11 +199,11 @@ Materialize (stored by key (id))
            key (id), retracting, state grows with rows of the left input and keys of the right one
         -> project t.id, t.v (node 1)
              key (id), retracting, no state
-          -> Import public.t (node 0)
+          -> Import t (node 0)
                key (id), retracting, no state
         -> project u.k (node 3)
              no key, retracting, no state
-          -> Import public.u (node 2)
+          -> Import u (node 2)
                no key, retracting, no state
 
 SELECT a.id, b.id AS other FROM t a LEFT JOIN t b ON a.v < b.v
@@ -215,7 +215,7 @@ Materialize (stored by key (id, other))
          key (id, id), retracting, state grows with rows of both inputs
       -> project t.id, t.v (node 1)
            key (id), retracting, no state
-        -> Import public.t (node 0)
+        -> Import t (node 0)
              key (id), retracting, no state
       -> project t.id, t.v (node 1, shared)
 
@@ -228,7 +228,7 @@ Materialize (stored by key (g))
          key (g), retracting, state grows with an entry a group
       -> project t.g (node 1)
            no key, retracting, no state
-        -> Import public.t (node 0)
+        -> Import t (node 0)
              key (id), retracting, no state
     -> project t.g (node 5)
          no key, retracting, no state
@@ -236,7 +236,7 @@ Materialize (stored by key (g))
            no key, retracting, no state
         -> project t.g, t.v (node 3)
              no key, retracting, no state
-          -> Import public.t (node 0, shared)
+          -> Import t (node 0, shared)
 
 SELECT id, v FROM t ORDER BY v DESC LIMIT 3
 ----
