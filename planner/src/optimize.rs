@@ -9,17 +9,18 @@ use std::sync::Arc;
 
 use datafusion::common::alias::AliasGenerator;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, Result as DataFusionResult};
 use datafusion::error::DataFusionError;
 use datafusion::execution::{FunctionRegistry, SessionState};
 use datafusion::logical_expr::expr::{Sort as SortExpr, WindowFunctionDefinition};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Expr, LogicalPlan, Sort, Window, WindowFrameUnits};
+use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Sort, Window, WindowFrameUnits};
 use datafusion::optimizer::{Optimizer, OptimizerConfig};
 use plan::PlanError;
 
 use crate::Planner;
+use crate::bind::walk;
 
 /// Rules of DataFusion that are off, with the reason.
 const OFF: &[&str] = &[
@@ -96,10 +97,39 @@ impl Planner {
         let analyzed = session.analyzer().execute_and_check(plan, options, |_, _| {});
         analyzed
             .and_then(|plan| deterministic_order(plan, in_view))
+            .and_then(name_casts_of_subqueries)
             .and_then(|plan| optimizer.optimize(plan, &context, |_, _| {}))
             .and_then(not_in_under_conditions)
             .map_err(from_datafusion)
     }
+}
+
+/// Names the cast that a subquery of IN gives. DataFusion would name it as its operand, and the subquery's condition may
+/// need that beside it.
+fn name_casts_of_subqueries(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
+    let has_any = plan.exists(|node| {
+        let mut found = false;
+        node.apply_expressions(|expression| {
+            found |= walk::any_part(expression, &|part| matches!(part, Expr::InSubquery(_)));
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        Ok(found)
+    })?;
+    if !has_any {
+        return Ok(plan);
+    }
+    walk::expressions(plan, &mut |expression, _| {
+        let Expr::InSubquery(mut membership) = expression else { return Ok(Transformed::no(expression)) };
+        let named = match membership.subquery.subquery.as_ref() {
+            LogicalPlan::Projection(Projection { expr, input, .. }) => match expr.as_slice() {
+                [cast @ Expr::Cast(_)] => Projection::try_new(vec![cast.clone().alias("?value")], Arc::clone(input))?,
+                _ => return Ok(Transformed::no(Expr::InSubquery(membership))),
+            },
+            _ => return Ok(Transformed::no(Expr::InSubquery(membership))),
+        };
+        membership.subquery.subquery = Arc::new(LogicalPlan::Projection(named));
+        Ok(Transformed::yes(Expr::InSubquery(membership)))
+    })
 }
 
 /// Makes `x NOT IN (SELECT y FROM r WHERE c)`, where `c` refers to the outer row, a plain anti join: a row goes if for some
