@@ -149,7 +149,7 @@ Materialize (stored by key (id))
        key (id), retracting, no state
     -> join left anti: every pair (node 10)
          key (id), retracting, state grows with rows of the left input and keys of the right one
-      -> join left anti: t.v = __correlated_sq_1.u.k (node 8)
+      -> join left anti: t.v = __correlated_sq_1.?value (node 8)
            key (id), retracting, state grows with rows of the left input and keys of the right one
         -> join left anti: CASE WHEN t.v IS NULL THEN Boolean(true) END = Boolean(true) (node 7)
              key (id), retracting, state grows with rows of the left input and keys of the right one
@@ -159,31 +159,31 @@ Materialize (stored by key (id))
                  key (id), retracting, no state
               -> Import t (node 0)
                    key (id), retracting, no state
-          -> project u.k, Boolean(true) (node 6)
+          -> project ?value, Boolean(true) (node 6)
                no key, retracting, no state
-            -> project CAST(u.k AS Int64) (node 5)
+            -> project CAST(u.k AS Int64) AS ?value (node 5)
                  no key, retracting, no state
               -> project u.k (node 4)
                    no key, retracting, no state
                 -> Import u (node 3)
                      no key, retracting, no state
-        -> project CAST(u.k AS Int64) (node 5, shared)
-      -> filter __correlated_sq_1.u.k IS NULL (node 9)
+        -> project CAST(u.k AS Int64) AS ?value (node 5, shared)
+      -> filter __correlated_sq_1.?value IS NULL (node 9)
            no key, retracting, no state
-        -> project CAST(u.k AS Int64) (node 5, shared)
+        -> project CAST(u.k AS Int64) AS ?value (node 5, shared)
 
 SELECT id FROM t WHERE v NOT IN (SELECT k FROM u WHERE u.w > t.id)
 ----
 Materialize (stored by key (id))
   -> project t.id (node 5)
        key (id), retracting, no state
-    -> join left anti: normalize_key(__correlated_sq_1.w) > normalize_key(CAST(t.id AS Float64)) AND t.v = __correlated_sq_1.u.k IS NOT FALSE (node 4)
+    -> join left anti: normalize_key(__correlated_sq_1.w) > normalize_key(CAST(t.id AS Float64)) AND t.v = __correlated_sq_1.?value IS NOT FALSE (node 4)
          key (id), retracting, state grows with rows of both inputs
       -> project t.id, t.v (node 1)
            key (id), retracting, no state
         -> Import t (node 0)
              key (id), retracting, no state
-      -> project CAST(u.k AS Int64), u.w (node 3)
+      -> project CAST(u.k AS Int64) AS ?value, u.w (node 3)
            no key, retracting, no state
         -> Import u (node 2)
              no key, retracting, no state
