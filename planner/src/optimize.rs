@@ -9,18 +9,22 @@ use std::sync::Arc;
 
 use datafusion::common::alias::AliasGenerator;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, Result as DataFusionResult};
 use datafusion::error::DataFusionError;
 use datafusion::execution::{FunctionRegistry, SessionState};
 use datafusion::logical_expr::expr::{Sort as SortExpr, WindowFunctionDefinition};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Sort, Window, WindowFrameUnits};
-use datafusion::optimizer::{Optimizer, OptimizerConfig};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Projection, Sort, Window, WindowFrameUnits};
+use datafusion::optimizer::{Optimizer, OptimizerConfig, OptimizerRule};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use plan::PlanError;
 
 use crate::Planner;
 use crate::bind::walk;
+
+type Rule = Arc<dyn OptimizerRule + Send + Sync>;
+type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
 /// Rules of DataFusion that are off, with the reason.
 const OFF: &[&str] = &[
@@ -29,11 +33,28 @@ const OFF: &[&str] = &[
     "single_distinct_aggregation_to_group_by",
 ];
 
+/// Rules over physical plans that are off, with the reason.
+const PHYSICAL_OFF: &[&str] = &[
+    // Pushed below a join whose sides were swapped, a filter may land on a column of the same name of the other side.
+    // Filters are where they belong since the logical plan was optimized.
+    "FilterPushdown",
+    "FilterPushdown(Post)",
+];
+
 /// Rules that are off for dataflows besides.
 const OFF_IN_DATAFLOWS: &[&str] = &[
     // Joins of ours skip NULL keys anyway.
     "filter_null_join_keys",
 ];
+
+/// The rules that a session keeps, over logical and over physical plans.
+pub(crate) fn rules(session: &SessionState) -> (Vec<Rule>, Vec<PhysicalRule>) {
+    let mut rules = session.optimizers().to_vec();
+    rules.retain(|rule| !OFF.contains(&rule.name()));
+    let mut physical = session.physical_optimizers().to_vec();
+    physical.retain(|rule| !PHYSICAL_OFF.contains(&rule.name()));
+    (rules, physical)
+}
 
 /// DataFusion's session as a rule sees it. The time is that of the statement, or none where now() must not be folded.
 struct RuleContext<'a> {
@@ -65,19 +86,20 @@ impl Planner {
     /// Optimizes a bound plan for execution as an ad-hoc query. `now_micros` is the statement's time in microseconds since
     /// 1970, to which now() is folded.
     pub fn optimize(&self, plan: LogicalPlan, now_micros: i64) -> Result<LogicalPlan, PlanError> {
-        self.run_rules(plan, Some(now_micros), false, &self.optimizer_without(OFF))
+        self.run_rules(plan, Some(now_micros), false, &self.optimizer_without(&[]))
     }
 
     /// Optimizes a bound plan to be shown: now() stays as it is.
     pub(crate) fn optimize_to_show(&self, plan: LogicalPlan) -> Result<LogicalPlan, PlanError> {
-        self.run_rules(plan, None, false, &self.optimizer_without(OFF))
+        self.run_rules(plan, None, false, &self.optimizer_without(&[]))
     }
 
     /// Optimizes a bound plan for a dataflow. now() is never folded.
     pub(crate) fn optimize_for_dataflow(&self, plan: LogicalPlan) -> Result<LogicalPlan, PlanError> {
-        self.run_rules(plan, None, true, &self.optimizer_without(&[OFF, OFF_IN_DATAFLOWS].concat()))
+        self.run_rules(plan, None, true, &self.optimizer_without(OFF_IN_DATAFLOWS))
     }
 
+    /// The session's rules without some.
     fn optimizer_without(&self, off: &[&str]) -> Optimizer {
         let rules = self.session_state().optimizers().iter();
         Optimizer::with_rules(rules.filter(|rule| !off.contains(&rule.name())).cloned().collect())
@@ -98,23 +120,36 @@ impl Planner {
         analyzed
             .and_then(|plan| deterministic_order(plan, in_view))
             .and_then(name_casts_of_subqueries)
+            .and_then(constants_to_the_right)
             .and_then(|plan| optimizer.optimize(plan, &context, |_, _| {}))
             .and_then(not_in_under_conditions)
             .map_err(from_datafusion)
     }
 }
 
+/// Writes comparisons with a constant in one way. DataFusion infers from `x = 13` and a join on `x = y` that `y = 13`, and
+/// takes that beside `13 = y` for a contradiction.
+fn constants_to_the_right(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
+    walk::nodes(plan, &mut |node| {
+        walk::node_expressions(node, &mut |expression, _| match expression {
+            Expr::BinaryExpr(BinaryExpr { left, op, right })
+                if matches!(left.as_ref(), Expr::Literal(..)) && !matches!(right.as_ref(), Expr::Literal(..)) =>
+            {
+                Ok(match op.swap() {
+                    Some(op) => Transformed::yes(Expr::BinaryExpr(BinaryExpr { left: right, op, right: left })),
+                    None => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
+                })
+            }
+            other => Ok(Transformed::no(other)),
+        })
+    })
+}
+
 /// Names the cast that a subquery of IN gives. DataFusion would name it as its operand, and the subquery's condition may
 /// need that beside it.
 fn name_casts_of_subqueries(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
-    let has_any = plan.exists(|node| {
-        let mut found = false;
-        node.apply_expressions(|expression| {
-            found |= walk::any_part(expression, &|part| matches!(part, Expr::InSubquery(_)));
-            Ok(TreeNodeRecursion::Continue)
-        })?;
-        Ok(found)
-    })?;
+    let mut has_any = false;
+    walk::look(&plan, &mut |part| has_any |= matches!(part, Expr::InSubquery(_)))?;
     if !has_any {
         return Ok(plan);
     }
@@ -292,6 +327,10 @@ pub(crate) fn from_datafusion(error: DataFusionError) -> PlanError {
             Err(inner) => PlanError::internal(inner),
         },
         DataFusionError::Diagnostic(_, inner) | DataFusionError::Context(_, inner) => from_datafusion(*inner),
+        // Names were resolved long ago: a rule has lost sight of one, as it may below a subquery that refers to outer rows.
+        DataFusionError::SchemaError(error, _) => {
+            PlanError::unsupported("a query of this form").with_detail(error.to_string())
+        }
         DataFusionError::NotImplemented(message) => PlanError::new(plan::SqlState::FEATURE_NOT_SUPPORTED, message),
         DataFusionError::Plan(message) => {
             PlanError::new(plan::SqlState::SYNTAX_ERROR_OR_ACCESS_RULE_VIOLATION, message)

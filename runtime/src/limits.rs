@@ -78,8 +78,8 @@ pub const SCAN_ROWS: usize = 8192;
 /// would cost more (some ten microseconds) than they give.
 pub const SPLIT_ROWS_MIN: usize = 1024;
 
-/// Commands that wait for a worker at most: far more than the few epochs in flight bring, so that a sender waits only
-/// when a worker stands still.
+/// Commands that wait for a worker at most; then senders wait. The few epochs in flight seldom bring as many. There is a
+/// place for each from the start (half a megabyte a worker).
 pub const WORKER_COMMANDS_MAX: usize = 1 << 12;
 
 /// Results of epochs that wait for the coordinator at most. It has fewer in flight, so workers never wait for it.

@@ -4,7 +4,6 @@
 //! place, to what PostgreSQL would say.
 
 use datafusion::arrow::error::ArrowError;
-use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 use plan::{PlanError, SqlState};
 
@@ -193,7 +192,10 @@ fn from_datafusion(error: &DataFusionError) -> ServerError {
         }
         DataFusionError::External(error) => from_external(error.as_ref()),
         DataFusionError::SQL(error, _) => ServerError::new(SqlState::SYNTAX_ERROR, error.to_string()),
-        DataFusionError::SchemaError(error, _) => from_schema(error),
+        // The planner has resolved all names: this is a form of query that DataFusion loses its way in.
+        DataFusionError::SchemaError(error, _) => {
+            PlanError::unsupported("a query of this form").with_detail(error.to_string()).into()
+        }
         DataFusionError::NotImplemented(what) => ServerError::new(SqlState::FEATURE_NOT_SUPPORTED, first_line(what)),
         DataFusionError::Plan(what) => ServerError::new(plan_state(what), first_line(what)),
         DataFusionError::Configuration(what) => ServerError::new(SqlState::INVALID_PARAMETER_VALUE, first_line(what)),
@@ -236,30 +238,6 @@ fn from_external(error: &(dyn std::error::Error + Send + Sync + 'static)) -> Ser
         Some(runtime::Error::CannotOpen(reason)) => runtime::Error::CannotOpen(reason.clone()).into(),
         Some(runtime::Error::Dataflow(reason)) => runtime::Error::Dataflow(reason.clone()).into(),
         None => from_text(&error.to_string(), SqlState::INTERNAL_ERROR),
-    }
-}
-
-/// Translates an error about names.
-fn from_schema(error: &SchemaError) -> ServerError {
-    match error {
-        SchemaError::AmbiguousReference { field } => {
-            ServerError::new(SqlState::AMBIGUOUS_COLUMN, format!("column reference \"{}\" is ambiguous", field.name))
-        }
-        SchemaError::DuplicateQualifiedField { name, .. } | SchemaError::DuplicateUnqualifiedField { name } => {
-            ServerError::new(SqlState::DUPLICATE_COLUMN, format!("column \"{name}\" specified more than once"))
-        }
-        SchemaError::FieldNotFound { field, valid_fields } => {
-            let name = match &field.relation {
-                Some(relation) => format!("{}.{}", relation.table(), field.name),
-                None => format!("\"{}\"", field.name),
-            };
-            let error = ServerError::new(SqlState::UNDEFINED_COLUMN, format!("column {name} does not exist"));
-            let names = valid_fields.iter().map(|field| field.name.as_str());
-            match planner::catalog::nearest(&field.name, names) {
-                Some(near) => error.with_hint(format!("Perhaps you meant to reference the column \"{near}\".")),
-                None => error,
-            }
-        }
     }
 }
 

@@ -44,14 +44,11 @@ fn main() -> ExitCode {
     if let Err(reason) = telemetry::start(&config.log) {
         return fail(&reason);
     }
-    let code = match server::run(&config) {
-        Ok(()) => 0,
-        Err(reason) => {
-            fail(&reason);
-            i32::from(EXIT_FAILURE)
-        }
-    };
-    shutdown::end_process(code)
+    let result = server::run(&config);
+    if let Err(reason) = &result {
+        fail(reason);
+    }
+    shutdown::end_process(if result.is_ok() { 0 } else { i32::from(EXIT_FAILURE) })
 }
 
 /// Says on the terminal why the process ends; logs may be filtered or go elsewhere.

@@ -14,7 +14,6 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::error::Result;
-use datafusion::functions_aggregate::min_max::max_udaf;
 use datafusion::logical_expr::expr::{Between, InList, Sort as SortExpr, WindowFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
@@ -122,16 +121,26 @@ fn wrap(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(Transformed::yes(FUNCTION.call(vec![expression])))
 }
 
-/// Wraps the keys of an order.
-fn wrap_order(order: Vec<SortExpr>, schema: &DFSchema) -> Result<Transformed<Vec<SortExpr>>> {
+/// Wraps expressions in a list of what holds them. Says whether it did.
+fn wrap_all<T>(list: &mut [T], schema: &DFSchema, expression_of: fn(&mut T) -> &mut Expr) -> Result<bool> {
     let mut changed = false;
-    let mut wrapped = Vec::with_capacity(order.len());
-    for sort in order {
-        let key = wrap(sort.expr, schema)?;
-        changed |= key.transformed;
-        wrapped.push(SortExpr { expr: key.data, ..sort });
+    for item in list {
+        let expression = expression_of(item);
+        let wrapped = wrap(std::mem::take(expression), schema)?;
+        changed |= wrapped.transformed;
+        *expression = wrapped.data;
     }
-    Ok(if changed { Transformed::yes(wrapped) } else { Transformed::no(wrapped) })
+    Ok(changed)
+}
+
+/// Wraps expressions.
+fn wrap_list(list: &mut [Expr], schema: &DFSchema) -> Result<bool> {
+    wrap_all(list, schema, |expression| expression)
+}
+
+/// Wraps the keys of an order.
+fn wrap_order(order: &mut [SortExpr], schema: &DFSchema) -> Result<bool> {
+    wrap_all(order, schema, |sort| &mut sort.expr)
 }
 
 /// The rule.
@@ -157,45 +166,27 @@ fn rewrite_comparison(expression: Expr, schema: &DFSchema) -> Result<Transformed
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if super::operators::is_comparison(op) => {
             let (left, right) = (wrap(*left, schema)?, wrap(*right, schema)?);
             let changed = left.transformed || right.transformed;
-            let expression =
-                Expr::BinaryExpr(BinaryExpr { left: Box::new(left.data), op, right: Box::new(right.data) });
-            Ok(if changed { Transformed::yes(expression) } else { Transformed::no(expression) })
+            let comparison = BinaryExpr { left: Box::new(left.data), op, right: Box::new(right.data) };
+            Ok(Transformed::new_transformed(Expr::BinaryExpr(comparison), changed))
         }
-        Expr::InList(InList { expr, list, negated }) => {
+        Expr::InList(InList { expr, mut list, negated }) => {
             let expr = wrap(*expr, schema)?;
-            let mut changed = expr.transformed;
-            let mut items = Vec::with_capacity(list.len());
-            for item in list {
-                let item = wrap(item, schema)?;
-                changed |= item.transformed;
-                items.push(item.data);
-            }
-            let expression = Expr::InList(InList { expr: Box::new(expr.data), list: items, negated });
-            Ok(if changed { Transformed::yes(expression) } else { Transformed::no(expression) })
+            let changed = wrap_list(&mut list, schema)? || expr.transformed;
+            Ok(Transformed::new_transformed(Expr::InList(InList { expr: Box::new(expr.data), list, negated }), changed))
         }
         Expr::Between(Between { expr, negated, low, high }) => {
             let (expr, low, high) = (wrap(*expr, schema)?, wrap(*low, schema)?, wrap(*high, schema)?);
             let changed = expr.transformed || low.transformed || high.transformed;
-            let expression = Expr::Between(Between {
-                expr: Box::new(expr.data),
-                negated,
-                low: Box::new(low.data),
-                high: Box::new(high.data),
-            });
-            Ok(if changed { Transformed::yes(expression) } else { Transformed::no(expression) })
+            let (low, high) = (Box::new(low.data), Box::new(high.data));
+            Ok(Transformed::new_transformed(
+                Expr::Between(Between { expr: Box::new(expr.data), negated, low, high }),
+                changed,
+            ))
         }
         // DISTINCT of an aggregate compares its arguments.
         Expr::AggregateFunction(mut aggregate) if aggregate.params.distinct => {
-            let mut changed = false;
-            let mut args = Vec::with_capacity(aggregate.params.args.len());
-            for arg in aggregate.params.args {
-                let arg = wrap(arg, schema)?;
-                changed |= arg.transformed;
-                args.push(arg.data);
-            }
-            aggregate.params.args = args;
-            let expression = Expr::AggregateFunction(aggregate);
-            Ok(if changed { Transformed::yes(expression) } else { Transformed::no(expression) })
+            let changed = wrap_list(&mut aggregate.params.args, schema)?;
+            Ok(Transformed::new_transformed(Expr::AggregateFunction(aggregate), changed))
         }
         Expr::WindowFunction(window) => window_keys(window, schema),
         other => Ok(Transformed::no(other)),
@@ -204,41 +195,13 @@ fn rewrite_comparison(expression: Expr, schema: &DFSchema) -> Result<Transformed
 
 /// The keys of OVER.
 fn window_keys(mut window: Box<WindowFunction>, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let mut changed = false;
-    let mut keys = Vec::with_capacity(window.params.partition_by.len());
-    for key in window.params.partition_by {
-        let key = wrap(key, schema)?;
-        changed |= key.transformed;
-        keys.push(key.data);
-    }
-    window.params.partition_by = keys;
+    let params = &mut window.params;
+    let changed = wrap_list(&mut params.partition_by, schema)? | wrap_order(&mut params.order_by, schema)?;
     // Rows that order the same are peers.
-    let order = wrap_order(window.params.order_by, schema)?;
-    changed |= order.transformed;
-    window.params.order_by = order.data;
-    if let Some(rank) = rank_of_peers(&window) {
-        return Ok(Transformed::yes(rank));
+    match super::peers::rank(&window) {
+        Some(rank) => Ok(Transformed::yes(rank)),
+        None => Ok(Transformed::new_transformed(Expr::WindowFunction(window), changed)),
     }
-    let expression = Expr::WindowFunction(window);
-    Ok(if changed { Transformed::yes(expression) } else { Transformed::no(expression) })
-}
-
-/// What a rank is where all rows of a partition are peers, because it is ordered by nothing but its own columns.
-/// DataFusion leaves such an order out, and then numbers the rows.
-fn rank_of_peers(window: &WindowFunction) -> Option<Expr> {
-    let rank = match window.fun.name() {
-        "rank" | "dense_rank" => ScalarValue::UInt64(Some(1)),
-        "percent_rank" => ScalarValue::Float64(Some(0.0)),
-        "cume_dist" => ScalarValue::Float64(Some(1.0)),
-        _ => return None,
-    };
-    let partition = &window.params.partition_by;
-    if !window.params.order_by.iter().all(|sort| partition.contains(&sort.expr)) {
-        return None;
-    }
-    let mut constant = WindowFunction::new(max_udaf(), vec![Expr::Literal(rank, None)]);
-    constant.params.partition_by = partition.clone();
-    Some(Expr::WindowFunction(Box::new(constant)))
 }
 
 /// Group keys, DISTINCT columns, sort keys and equated join keys.
@@ -251,24 +214,13 @@ fn rewrite_keys(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         },
         LogicalPlan::Distinct(Distinct::On(on)) => distinct_on(on),
         LogicalPlan::Sort(mut sort) => {
-            let order = wrap_order(sort.expr, sort.input.schema())?;
-            sort.expr = order.data;
-            let node = LogicalPlan::Sort(sort);
-            Ok(if order.transformed { Transformed::yes(node) } else { Transformed::no(node) })
+            let changed = wrap_order(&mut sort.expr, sort.input.schema())?;
+            Ok(Transformed::new_transformed(LogicalPlan::Sort(sort), changed))
         }
         LogicalPlan::Join(mut join) => {
-            let (left, right) = (join.left.schema().clone(), join.right.schema().clone());
-            let mut changed = false;
-            let mut pairs = Vec::with_capacity(join.on.len());
-            for (left_key, right_key) in join.on {
-                let left_key = wrap(left_key, &left)?;
-                let right_key = wrap(right_key, &right)?;
-                changed |= left_key.transformed || right_key.transformed;
-                pairs.push((left_key.data, right_key.data));
-            }
-            join.on = pairs;
-            let node = LogicalPlan::Join(join);
-            Ok(if changed { Transformed::yes(node) } else { Transformed::no(node) })
+            let changed = wrap_all(&mut join.on, join.left.schema(), |(left, _)| left)?
+                | wrap_all(&mut join.on, join.right.schema(), |(_, right)| right)?;
+            Ok(Transformed::new_transformed(LogicalPlan::Join(join), changed))
         }
         other => Ok(Transformed::no(other)),
     }
@@ -292,8 +244,7 @@ fn group_keys(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
         keys.push(if key.transformed { name.restore(key.data) } else { key.data });
     }
     let aggregate = Aggregate::try_new(aggregate.input, keys, aggregate.aggr_expr)?;
-    let node = LogicalPlan::Aggregate(aggregate);
-    Ok(if changed { Transformed::yes(node) } else { Transformed::no(node) })
+    Ok(Transformed::new_transformed(LogicalPlan::Aggregate(aggregate), changed))
 }
 
 /// A projection that normalizes the columns that need it, unless they come from such a projection.
@@ -325,19 +276,9 @@ fn normal_columns(input: &LogicalPlan) -> Result<Option<LogicalPlan>> {
 
 fn distinct_on(mut on: DistinctOn) -> Result<Transformed<LogicalPlan>> {
     let schema = on.input.schema().clone();
-    let mut changed = false;
-    let mut keys = Vec::with_capacity(on.on_expr.len());
-    for key in on.on_expr {
-        let key = wrap(key, &schema)?;
-        changed |= key.transformed;
-        keys.push(key.data);
+    let mut changed = wrap_list(&mut on.on_expr, &schema)?;
+    if let Some(order) = &mut on.sort_expr {
+        changed |= wrap_order(order, &schema)?;
     }
-    on.on_expr = keys;
-    if let Some(order) = on.sort_expr.take() {
-        let order = wrap_order(order, &schema)?;
-        changed |= order.transformed;
-        on.sort_expr = Some(order.data);
-    }
-    let node = LogicalPlan::Distinct(Distinct::On(on));
-    Ok(if changed { Transformed::yes(node) } else { Transformed::no(node) })
+    Ok(Transformed::new_transformed(LogicalPlan::Distinct(Distinct::On(on)), changed))
 }

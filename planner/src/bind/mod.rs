@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`context`] (what DataFusion's binder asks), [`query`] (queries, whole), then what they are made of:
 //! [`names`] (of output columns), [`placement`] (of aggregates), [`operators`], [`interval_arithmetic`], [`types`],
-//! [`literal`] (text to values), [`coerce`] (assignment), [`parameters`], [`lateral`] (UNNEST of a column), [`quantified`] (ANY and ALL), [`select_list`],
+//! [`literal`] (text to values), [`coerce`] (assignment), [`parameters`], [`lateral`] (UNNEST of a column), [`quantified`] (ANY and ALL), [`select_list`] (EXISTS and IN as values),
 //! [`arithmetic`] (overflow is an error), [`keys`] (equality of floats and intervals), [`missing`] (functions); then the statements: [`insert`], [`change`] (UPDATE
 //! and DELETE), [`returning`], [`ddl`], [`copy`], [`show`].
 
@@ -26,6 +26,7 @@ mod missing;
 mod names;
 mod operators;
 pub mod parameters;
+mod peers;
 mod placement;
 mod quantified;
 pub mod query;
@@ -33,6 +34,7 @@ mod returning;
 mod select_list;
 mod show;
 mod similar;
+mod subquery_rows;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 mod tests;
@@ -63,6 +65,7 @@ pub(crate) fn prepare_session(session: SessionState) -> SessionState {
     config.options_mut().execution.time_zone = Some("UTC".to_string());
     // Logical and physical plans find out differently often that a column is never NULL; that harms nobody.
     config.options_mut().execution.skip_physical_aggregate_schema_check = true;
+    let (rules, physical_rules) = crate::optimize::rules(&session);
     let functions: Vec<_> = session
         .scalar_functions()
         .values()
@@ -70,6 +73,8 @@ pub(crate) fn prepare_session(session: SessionState) -> SessionState {
         .collect();
     let mut state = SessionStateBuilder::new_from_existing(session)
         .with_config(config)
+        .with_optimizer_rules(rules)
+        .with_physical_optimizer_rules(physical_rules)
         .with_analyzer_rule(Arc::new(arithmetic::CheckedArithmetic))
         .with_analyzer_rule(Arc::new(keys::NormalizeKeys))
         .build();

@@ -1,13 +1,10 @@
-//! `x op ANY (query)` and `x op ALL (query)` as EXISTS. DataFusion would look for the names of x among the columns of
-//! the query's own tables.
+//! `x op ANY (query)` and `x op ALL (query)` as EXISTS, or as values by the least and greatest row. DataFusion would look
+//! for the names of x among the columns of the query's own tables.
 
-use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Expr as Ast, Ident};
+use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Expr as Ast, SelectItem};
 
-use crate::windows::{query_of, select_of};
-
-/// The name of the query's rows, and of their one column: such that no name in x is taken for it.
-const ROWS: &str = "?rows";
-const VALUE: &str = "?value";
+use super::subquery_rows::{binary, extreme, hangs_on_null, nested, number, select_from, three_valued, value};
+use crate::windows::query_of;
 
 /// A comparison with the rows of a query.
 struct Quantified {
@@ -45,27 +42,10 @@ impl Quantified {
 
     /// Whether there is a row for which something is true of the comparison.
     fn exists(&self, negated: bool, is: fn(Box<Ast>) -> Ast) -> Ast {
-        let identifier = |name: &str| Ident::with_quote('"', name);
-        let alias = ast::TableAlias {
-            explicit: true,
-            name: identifier(ROWS),
-            columns: vec![ast::TableAliasColumnDef { name: identifier(VALUE), data_type: None }],
-            at: None,
-        };
-        let rows = ast::TableFactor::Derived {
-            lateral: false,
-            subquery: self.query.clone(),
-            alias: Some(alias),
-            sample: None,
-        };
-        let one = Ast::Value(ast::Value::Number("1".to_string(), false).with_empty_span());
-        let mut select = select_of(vec![ast::SelectItem::UnnamedExpr(one)], rows);
-        let comparison = Ast::BinaryOp {
-            left: Box::new(Ast::Nested(Box::new(self.left.clone()))),
-            op: self.op.clone(),
-            right: Box::new(Ast::CompoundIdentifier(vec![identifier(ROWS), identifier(VALUE)])),
-        };
-        select.selection = Some(is(Box::new(Ast::Nested(Box::new(comparison)))));
+        let mut select = select_from(&self.query, true);
+        select.projection = vec![SelectItem::UnnamedExpr(number("1"))];
+        let comparison = binary(nested(self.left.clone()), self.op.clone(), value());
+        select.selection = Some(is(Box::new(comparison)));
         Ast::Exists { subquery: Box::new(query_of(ast::SetExpr::Select(Box::new(select)))), negated }
     }
 
@@ -77,21 +57,30 @@ impl Quantified {
         })
     }
 
-    /// As a value: NULL if it hangs on a comparison that is NULL.
+    /// The comparison with those rows of which it is as true, or as false, as with any or all of them: the least and the
+    /// greatest. NULL if there are none. None for operators that do not compare.
+    fn with_extremes(&self) -> Option<Ast> {
+        use BinaryOperator::{And, Eq, Gt, GtEq, Lt, LtEq, NotEq, Or};
+        let with = |function: &str| binary(nested(self.left.clone()), self.op.clone(), extreme(&self.query, function));
+        Some(match (&self.op, self.any) {
+            (Gt | GtEq, true) | (Lt | LtEq, false) => with("min"),
+            (Gt | GtEq, false) | (Lt | LtEq, true) => with("max"),
+            (NotEq, true) => binary(with("min"), Or, with("max")),
+            (Eq, false) => binary(with("min"), And, with("max")),
+            _ => return None,
+        })
+    }
+
+    /// As a value: NULL if it hangs on a comparison that is NULL. Beneath an aggregate DataFusion finds what the query has of
+    /// the outer one, and so can have it where it stands as a value.
     fn value(&self) -> Ast {
         self.as_list().unwrap_or_else(|| {
-            let constant = |value: ast::Value| Ast::Value(value.with_empty_span());
-            let when = |condition, value| ast::CaseWhen { condition, result: constant(value) };
             let decides = if self.any { Ast::IsTrue } else { Ast::IsFalse };
-            Ast::Case {
-                case_token: ast::helpers::attached_token::AttachedToken::empty(),
-                end_token: ast::helpers::attached_token::AttachedToken::empty(),
-                operand: None,
-                conditions: vec![
-                    when(self.exists(false, decides), ast::Value::Boolean(self.any)),
-                    when(self.exists(false, Ast::IsNull), ast::Value::Null),
-                ],
-                else_result: Some(Box::new(constant(ast::Value::Boolean(!self.any)))),
+            match self.with_extremes() {
+                Some(comparison) => {
+                    three_valued(decides(Box::new(comparison)), self.any, hangs_on_null(&self.left, &self.query))
+                }
+                None => three_valued(self.exists(false, decides), self.any, self.exists(false, Ast::IsNull)),
             }
         })
     }

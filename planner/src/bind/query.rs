@@ -40,7 +40,7 @@ impl Context<'_> {
         walk::query(
             query,
             &mut walk::Syntax {
-                query: &mut rewrite_windows,
+                query: &mut rewrite_clauses,
                 select: &mut |select| self.rewrite_select(select),
                 expression: &mut |expression| operators::rewrite(expression, self.session),
             },
@@ -65,7 +65,7 @@ impl Context<'_> {
         walk::expression(
             expression,
             &mut walk::Syntax {
-                query: &mut rewrite_windows,
+                query: &mut rewrite_clauses,
                 select: &mut |select| self.rewrite_select(select),
                 expression: &mut |expression| operators::rewrite(expression, self.session),
             },
@@ -209,8 +209,8 @@ fn select_of_table(body: &mut ast::SetExpr) {
     }
 }
 
-/// A select with the ORDER BY that belongs to it.
-fn rewrite_windows(query: &mut ast::Query) -> Result<(), PlanError> {
+/// A query's own clauses, and a select with the ORDER BY that belongs to it.
+fn rewrite_clauses(query: &mut ast::Query) -> Result<(), PlanError> {
     super::catalog_queries::rewrite_query(query)?;
     limit_of_fetch(query)?;
     select_of_table(&mut query.body);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::thread::Thread;
 
-use crossbeam_channel::Sender;
+use crossbeam_channel::{Sender, TrySendError};
 use parking_lot::Mutex;
 use plan::RelationId;
 
@@ -44,8 +44,17 @@ struct Line {
 }
 
 impl Line {
+    /// Waits for room, if need be.
     fn send(&self, command: Command) -> Result<()> {
-        self.sender.send(command).map_err(|_| Error::Dataflow("a worker thread has stopped".to_owned()))
+        let sent = match self.sender.try_send(command) {
+            Err(TrySendError::Full(command)) => {
+                // A worker that sleeps would not make room: a seal wakes it, and that comes later.
+                self.thread.unpark();
+                self.sender.send(command).is_ok()
+            }
+            other => other.is_ok(),
+        };
+        if sent { Ok(()) } else { Err(Error::Dataflow("a worker thread has stopped".to_owned())) }
     }
 }
 
@@ -82,7 +91,9 @@ impl Lines {
 
     /// Tells all workers what they may miss: for workers themselves, which must not wait for one another.
     pub(super) fn hint(&self, command: &Command) {
-        for line in self.lines.lock().iter() {
+        // Who has the lock may be waiting for this worker to make room.
+        let Some(lines) = self.lines.try_lock() else { return };
+        for line in lines.iter() {
             // Full or gone: then they miss it.
             let _ = line.sender.try_send(command.clone());
             line.thread.unpark();

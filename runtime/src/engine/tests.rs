@@ -34,6 +34,17 @@ fn rows_are_counted_by_key() {
 }
 
 #[test]
+fn an_epoch_may_have_more_changes_than_a_worker_has_room_for() {
+    let mut world = World::new(1);
+    let table = world.table("t", "k int8, v text");
+    let view = world.view("v", count_of_all(&table), &[]);
+    world.epoch(&[]);
+    let changes = crate::limits::WORKER_COMMANDS_MAX + 10;
+    world.epoch(&vec![(&table, "+1 | 1 | a"); changes]);
+    assert_eq!(world.rows(view), changes.to_string());
+}
+
+#[test]
 fn an_epoch_without_a_change_has_an_empty_result() {
     let mut world = World::new(2);
     let table = world.table("t", "k int8, v text");

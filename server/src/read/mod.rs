@@ -20,7 +20,6 @@ use datafusion::execution::{
     FunctionRegistry, SendableRecordBatchStream, SessionState, SessionStateBuilder, TaskContext,
 };
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
-use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::stream::{RecordBatchReceiverStream, RecordBatchStreamAdapter};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
@@ -42,21 +41,11 @@ pub mod table;
 use lookup::Lookup;
 use table::{Overlay, SnapshotTable};
 
-/// DataFusion's rules over physical plans that are off: pushed below a join whose sides were swapped, a filter may land on
-/// a column of the same name of the other side. Filters are where they belong since the logical plan was optimized.
-const PHYSICAL_RULES_OFF: &[&str] = &["FilterPushdown", "FilterPushdown(Post)"];
-
 /// The session that planning and ad-hoc execution share: DataFusion's functions, ours, and those of the system
 /// catalog; one partition, because a snapshot scan is one ordered stream.
 pub fn session_state(system: &SystemFunctions) -> SessionState {
     let config = SessionConfig::new().with_target_partitions(1).with_information_schema(false);
-    let mut rules = PhysicalOptimizer::new().rules;
-    rules.retain(|rule| !PHYSICAL_RULES_OFF.contains(&rule.name()));
-    let mut state = SessionStateBuilder::new()
-        .with_config(config)
-        .with_default_features()
-        .with_physical_optimizer_rules(rules)
-        .build();
+    let mut state = SessionStateBuilder::new().with_config(config).with_default_features().build();
     for function in runtime::functions::scalar().into_iter().chain(system.scalar()) {
         if let Err(error) = state.register_udf(function) {
             tracing::error!(%error, "a function is not registered");

@@ -179,12 +179,15 @@ pub(super) struct Updated {
 pub(super) struct Touched<'a> {
     pub(super) keys: &'a Interner,
     pub(super) partitions: &'a [u16],
-    /// Their entries; a set that begins at an offset behind the end is empty.
+    /// Their entries; a group without one has empty sets.
     pub(super) stored: &'a [Option<Bytes>],
 }
 
-/// How a set begins in its group's entry: its values have entries of their own.
+/// How a set begins in its group's entry if its values have entries of their own. Else the number of them plus one does.
 const APART: u128 = 0;
+
+/// A set without values, as it stands in an entry.
+const EMPTY: &[u8] = &[1];
 
 /// Updates a value set. In each group's entry it begins at an offset, which moves behind it.
 pub(super) fn update(
@@ -202,7 +205,7 @@ pub(super) fn update(
         start = end;
         let mut stored = match &touched.stored[group] {
             Some(stored) => &stored[offsets[group]..],
-            None => &[1],
+            None => EMPTY,
         };
         let length = stored.len();
         match codec::take_unsigned(&mut stored).ok_or_else(damaged)? {
