@@ -1,6 +1,7 @@
 //! Plans as text, with what is known of every node.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use datafusion::logical_expr::LogicalPlan;
 use plan::{Dataflow, Layout, Node, NodeId, NodeKind, Properties, StateBound};
@@ -13,14 +14,26 @@ pub fn explain_query(plan: &LogicalPlan) -> Vec<String> {
 /// A dataflow plan as a tree from its result to its imports: each node with its keys, whether it retracts, and
 /// its state. A node that is used twice is printed once and referred to afterwards.
 pub fn explain_dataflow(dataflow: &Dataflow) -> Vec<String> {
+    explain_state(dataflow).0
+}
+
+/// The same, and which lines tell of an operator's state: the number of the line and those of its state tables.
+pub fn explain_state(dataflow: &Dataflow) -> (Vec<String>, Vec<(usize, Range<usize>)>) {
     let stored = match dataflow.output_layout() {
         Layout::Keyed(key) => format!("stored by key {}", columns(dataflow.node(dataflow.output()), &key)),
         Layout::RowId | Layout::Multiset => "stored as counted rows".to_owned(),
     };
-    let mut lines = vec![format!("Materialize ({stored})")];
-    let mut printed = HashSet::new();
-    print(dataflow, dataflow.output(), 1, &mut printed, &mut lines);
-    lines
+    let mut printed = Printed { lines: vec![format!("Materialize ({stored})")], ..Printed::default() };
+    printed.add(dataflow, dataflow.output(), 1);
+    (printed.lines, printed.state)
+}
+
+/// What is printed so far.
+#[derive(Default)]
+struct Printed {
+    nodes: HashSet<NodeId>,
+    lines: Vec<String>,
+    state: Vec<(usize, Range<usize>)>,
 }
 
 /// The name as PostgreSQL's EXPLAIN shows it. A dot within quotes is part of a name.
@@ -33,24 +46,32 @@ fn without_schema(name: &str) -> &str {
     dot.map_or(name, |dot| &name[dot + 1..])
 }
 
-fn print(dataflow: &Dataflow, id: NodeId, depth: usize, printed: &mut HashSet<NodeId>, lines: &mut Vec<String>) {
-    let node = dataflow.node(id);
-    let indent = "  ".repeat(depth);
-    let title = match &node.kind {
-        NodeKind::Import(relation) => format!("Import {}", without_schema(&relation.name)),
-        NodeKind::Operator(spec) => {
-            let detail = spec.detail();
-            if detail.is_empty() { spec.name().to_owned() } else { format!("{} {detail}", spec.name()) }
+impl Printed {
+    fn add(&mut self, dataflow: &Dataflow, id: NodeId, depth: usize) {
+        let node = dataflow.node(id);
+        let indent = "  ".repeat(depth);
+        let title = match &node.kind {
+            NodeKind::Import(relation) => format!("Import {}", without_schema(&relation.name)),
+            NodeKind::Operator(spec) => {
+                let detail = spec.detail();
+                if detail.is_empty() { spec.name().to_owned() } else { format!("{} {detail}", spec.name()) }
+            }
+        };
+        if !self.nodes.insert(id) {
+            self.lines.push(format!("{indent}-> {title} (node {}, shared)", id.0));
+            return;
         }
-    };
-    if !printed.insert(id) {
-        lines.push(format!("{indent}-> {title} (node {}, shared)", id.0));
-        return;
-    }
-    lines.push(format!("{indent}-> {title} (node {})", id.0));
-    lines.push(format!("{indent}     {}", facts(node)));
-    for input in &node.inputs {
-        print(dataflow, *input, depth + 1, printed, lines);
+        self.lines.push(format!("{indent}-> {title} (node {})", id.0));
+        if let NodeKind::Operator(spec) = &node.kind
+            && spec.state_tables() > 0
+        {
+            let first = node.first_state_table;
+            self.state.push((self.lines.len(), first..first + spec.state_tables()));
+        }
+        self.lines.push(format!("{indent}     {}", facts(node)));
+        for input in &node.inputs {
+            self.add(dataflow, *input, depth + 1);
+        }
     }
 }
 

@@ -62,6 +62,8 @@ pub enum Statement {
     Explain {
         /// The lines.
         lines: Vec<String>,
+        /// What is to be said of the state of an existing view.
+        view: Option<ExplainedView>,
     },
     /// SHOW name, SHOW ALL.
     Show {
@@ -130,6 +132,15 @@ pub enum Statement {
         /// Command tag.
         tag: String,
     },
+}
+
+/// An existing materialized view in EXPLAIN.
+#[derive(Debug, Clone)]
+pub struct ExplainedView {
+    /// The rows of the view.
+    pub relation: plan::RelationId,
+    /// Lines to which the sizes of state tables belong: numbers of the line and of the tables within the dataflow.
+    pub state: Vec<(usize, std::ops::Range<usize>)>,
 }
 
 /// INSERT.

@@ -95,6 +95,14 @@ pub const RECOMPUTE_BATCH_ROWS: usize = 8192;
 /// from state again. Larger ones are read at each run.
 pub const RECOMPUTE_DECODED_BYTES_MAX: usize = 64 << 20;
 
+/// Rounds of a recursive query in an epoch, before it is taken for one without end: as deep as a hierarchy may be. A round
+/// takes some ten microseconds at least.
+pub const RECURSION_PASSES_MAX: usize = 10_000;
+
+/// Rows that a recursive query may gain or lose in an epoch, before it is taken for one without end. Each takes some hundred
+/// bytes until the epoch is over.
+pub const RECURSION_ROWS_MAX: usize = 10_000_000;
+
 const _: () = assert!(CHUNK_COLUMNAR_ROWS_MIN < CHUNK_ROWS_MAX);
 const _: () = assert!(INGEST_FILE_BYTES_MIN < INGEST_FILE_BYTES_MAX);
 const _: () = assert!(SCAN_BLOCK_ENTRIES_MIN <= SCAN_BLOCK_ENTRIES_MAX);

@@ -6,6 +6,8 @@ use std::panic::AssertUnwindSafe;
 use futures::FutureExt;
 use tokio::task::JoinHandle;
 
+use crate::error::ServerError;
+
 /// Runs a future on the server's async runtime. A panic in it is logged under the task's name and ends only
 /// that task.
 #[allow(clippy::disallowed_methods)]
@@ -23,6 +25,16 @@ where
             }
         }
     })
+}
+
+/// Runs work that blocks (reads of the store) beside the async runtime.
+#[allow(clippy::disallowed_methods)]
+pub async fn blocking<F, T>(name: &'static str, work: F) -> Result<T, ServerError>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    tokio::task::spawn_blocking(work).await.map_err(|error| ServerError::internal(format!("{name}: {error}")))
 }
 
 /// Starts a thread that lives as long as the server.

@@ -1,4 +1,4 @@
-//! CREATE TABLE, VIEW and MATERIALIZED VIEW, and EXPLAIN.
+//! CREATE TABLE, VIEW and MATERIALIZED VIEW.
 
 use std::sync::Arc;
 
@@ -11,11 +11,9 @@ use super::coerce::{assign, check_assignable};
 use super::context::Context;
 use super::insert::constant_cell;
 use super::{first_repeated, types, walk, with_column_names};
-use crate::Planner;
-use crate::catalog::{Catalog, ColumnInfo, SessionInfo};
-use crate::explain::{explain_dataflow, explain_query};
-use crate::parse::{self, ColumnSyntax, CreateTableSyntax, CreateViewSyntax, ExplainOptions, Parsed, Syntax};
-use crate::statement::{CreateTable, CreateView, InsertSource, ObjectName, Statement};
+use crate::catalog::ColumnInfo;
+use crate::parse::{self, ColumnSyntax, CreateTableSyntax, CreateViewSyntax};
+use crate::statement::{CreateTable, CreateView, ObjectName};
 
 fn new_relation(
     context: &Context<'_>,
@@ -284,56 +282,4 @@ pub(super) fn create_view(context: &Context<'_>, syntax: &CreateViewSyntax) -> R
         plan,
         depends_on,
     })
-}
-
-/// Binds EXPLAIN: the plan of a query, or the dataflow of a materialized view.
-pub(super) fn explain(
-    planner: &Planner,
-    options: ExplainOptions,
-    statement: &Parsed,
-    catalog: &dyn Catalog,
-    session: &SessionInfo,
-) -> Result<Vec<String>, PlanError> {
-    if options.analyze {
-        return Err(PlanError::unsupported("EXPLAIN ANALYZE"));
-    }
-    let context = Context::new(planner, catalog, session, &statement.source);
-    match statement.syntax.as_ref() {
-        Syntax::Query(query) => {
-            let (plan, _) = context.query(query, &[])?;
-            Ok(explain_query(&planner.optimize_to_show(plan)?))
-        }
-        Syntax::CreateView(syntax) if syntax.materialized => {
-            let view = create_view(&context, syntax)?;
-            Ok(explain_dataflow(&planner.dataflow(&view.plan)?))
-        }
-        Syntax::CreateView(syntax) => {
-            let view = create_view(&context, syntax)?;
-            Ok(explain_query(&planner.optimize_to_show(view.plan)?))
-        }
-        Syntax::Insert(_) | Syntax::Update(_) | Syntax::Delete(_) => {
-            explain_change(planner, super::bind(planner, statement, catalog, session, &[])?.statement)
-        }
-        Syntax::Unsupported(what) => Err(PlanError::unsupported(what)),
-        _ => Err(PlanError::unsupported("EXPLAIN of this statement")
-            .with_hint("EXPLAIN takes a query or CREATE MATERIALIZED VIEW.")),
-    }
-}
-
-/// The plan of a statement that changes rows, under a line that says what it does with them.
-fn explain_change(planner: &Planner, statement: Statement) -> Result<Vec<String>, PlanError> {
-    let (title, plan) = match statement {
-        Statement::Insert(insert) => {
-            let title = format!("Insert on {}", insert.table.relation.name);
-            match insert.source {
-                InsertSource::Rows(rows) => return Ok(vec![title, format!("  Values: {} rows", rows.len())]),
-                InsertSource::Plan(plan) => (title, plan),
-            }
-        }
-        Statement::Update(update) => (format!("Update on {}", update.table.relation.name), update.query),
-        Statement::Delete(delete) => (format!("Delete on {}", delete.table.relation.name), delete.query),
-        _ => return Err(PlanError::internal("EXPLAIN of a statement that changes no rows")),
-    };
-    let below = explain_query(&planner.optimize_to_show(plan)?);
-    Ok(std::iter::once(title).chain(below.into_iter().map(|line| format!("  {line}"))).collect())
 }

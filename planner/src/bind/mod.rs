@@ -15,6 +15,7 @@ mod context;
 mod copy;
 mod ddl;
 pub mod errors;
+mod explain;
 mod float_cast;
 mod insert;
 pub mod interval;
@@ -39,6 +40,7 @@ mod subquery_rows;
 #[allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 mod tests;
 pub mod types;
+mod verify;
 pub(crate) mod walk;
 
 use std::sync::Arc;
@@ -111,11 +113,10 @@ pub(crate) fn bind(
         }
         Syntax::Copy(syntax) => copy::bind(&context, syntax)?,
         Syntax::Explain { options, statement } => {
-            let lines = ddl::explain(planner, *options, statement, catalog, session)?;
-            let field = Field::new("QUERY PLAN", DataType::Utf8, false);
-            let schema: SchemaRef = Arc::new(Schema::new(vec![field]));
-            return Ok(Bound { statement: Statement::Explain { lines }, parameters: Vec::new(), schema: Some(schema) });
+            let lines = explain::bind(planner, *options, statement, catalog, session)?;
+            return Ok(explained(Statement::Explain { lines, view: None }));
         }
+        Syntax::ExplainView(name) => return Ok(explained(explain::bind_view(&context, name)?)),
         Syntax::Show { name } => {
             let columns = if name == "all" { vec!["name", "setting", "description"] } else { vec![name.as_str()] };
             let fields: Vec<Field> = columns.into_iter().map(|name| Field::new(name, DataType::Utf8, true)).collect();
@@ -128,9 +129,20 @@ pub(crate) fn bind(
             let schema = Some(output_schema(&plan));
             return Ok(Bound { statement: Statement::Query(plan), parameters: Vec::new(), schema });
         }
+        Syntax::Verify(name) => {
+            let plan = verify::bind(&context, name)?;
+            let schema = Some(output_schema(&plan));
+            return Ok(Bound { statement: Statement::Query(plan), parameters: Vec::new(), schema });
+        }
         other => plain(&context, other)?,
     };
     Ok(Bound { statement, parameters: Vec::new(), schema: None })
+}
+
+/// EXPLAIN's one column of text.
+fn explained(statement: Statement) -> Bound {
+    let field = Field::new("QUERY PLAN", DataType::Utf8, false);
+    Bound { statement, parameters: Vec::new(), schema: Some(Arc::new(Schema::new(vec![field]))) }
 }
 
 /// Statements that return no rows and take no parameters.
@@ -182,6 +194,8 @@ fn plain(context: &Context<'_>, syntax: &Syntax) -> Result<Statement, PlanError>
         | Syntax::Explain { .. }
         | Syntax::Show { .. }
         | Syntax::ShowRelations(_)
+        | Syntax::ExplainView(_)
+        | Syntax::Verify(_)
         | Syntax::DeclareCursor { .. } => {
             return Err(PlanError::internal("a statement with rows was bound as one without"));
         }

@@ -58,6 +58,8 @@ pub struct ExplainOptions {
     pub analyze: bool,
     /// EXPLAIN VERBOSE: columns and types too.
     pub verbose: bool,
+    /// EXPLAIN (STATE): the dataflow that a query would have as a materialized view.
+    pub state: bool,
 }
 
 /// A statement as written.
@@ -88,6 +90,10 @@ pub(crate) enum Syntax {
         options: ExplainOptions,
         statement: Box<Parsed>,
     },
+    /// EXPLAIN MATERIALIZED VIEW.
+    ExplainView(ast::ObjectName),
+    /// VERIFY MATERIALIZED VIEW.
+    Verify(ast::ObjectName),
     Begin {
         read_only: bool,
     },

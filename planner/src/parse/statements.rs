@@ -197,6 +197,7 @@ fn by_first_word(parser: &mut StatementParser<'_>) -> Result<Option<Syntax>, Pla
         "create" => return create::parse(parser),
         "drop" => return drop(parser),
         "explain" => explain(parser)?,
+        "verify" => verify(parser)?,
         "begin" | "start" | "commit" | "end" | "rollback" | "abort" => return session::transaction(parser),
         "set" | "reset" | "show" | "prepare" | "execute" | "deallocate" | "declare" | "fetch" | "move" | "close"
         | "discard" | "flush" => return session::parse(parser),
@@ -271,6 +272,7 @@ fn explain(parser: &mut StatementParser<'_>) -> Result<Syntax, PlanError> {
             match name.as_str() {
                 "analyze" => options.analyze = on,
                 "verbose" => options.verbose = on,
+                "state" => options.state = on,
                 "costs" | "settings" | "buffers" | "wal" | "timing" | "summary" | "memory" | "generic_plan" => {}
                 "format" if value.as_deref() == Some("text") => {}
                 "format" => {
@@ -288,8 +290,16 @@ fn explain(parser: &mut StatementParser<'_>) -> Result<Syntax, PlanError> {
         options.analyze = parser.take_words(&["analyze"]);
         options.verbose = parser.take_words(&["verbose"]);
     }
+    if parser.take_words(&["materialized", "view"]) {
+        return Ok(Syntax::ExplainView(parser.run(|parser| parser.parse_object_name(false))?));
+    }
     let statement = Box::new(parser.rest_as_statement()?);
     Ok(Syntax::Explain { options, statement })
+}
+
+fn verify(parser: &mut StatementParser<'_>) -> Result<Syntax, PlanError> {
+    parser.expect_words(&["verify", "materialized", "view"])?;
+    Ok(Syntax::Verify(parser.run(|parser| parser.parse_object_name(false))?))
 }
 
 /// Whether the parenthesis that comes next opens a query and not a list of options.

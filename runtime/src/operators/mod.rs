@@ -19,6 +19,7 @@ pub mod join;
 pub mod materialize;
 pub mod project;
 pub mod recompute;
+pub mod recursion;
 pub mod sort;
 #[cfg(test)]
 mod tests;
@@ -133,6 +134,7 @@ pub fn definitions() -> Vec<Arc<dyn OperatorDef>> {
         Arc::new(distinct::DistinctDefinition),
         Arc::new(aggregate::AggregateDefinition),
         Arc::new(join::JoinDefinition),
+        Arc::new(recursion::RecursionDefinition),
         // Last, since it takes everything.
         Arc::new(recompute::RecomputeDefinition),
     ]

@@ -41,6 +41,8 @@ pub struct StateTable {
     latest: Arc<dyn Snapshot>,
     cache: Rc<RefCell<TableCache>>,
     epoch: Rc<Cell<Epoch>>,
+    /// Where all entries are, if not where the caller says.
+    partition: Option<u16>,
 }
 
 /// Sizes of a worker's caches.
@@ -66,7 +68,7 @@ impl WorkerState {
         let cache = tables
             .entry(table)
             .or_insert_with(|| Rc::new(RefCell::new(TableCache::new(table, fresh, self.shared.budget.clone()))));
-        StateTable { latest: self.shared.latest.clone(), cache: cache.clone(), epoch }
+        StateTable { latest: self.shared.latest.clone(), cache: cache.clone(), epoch, partition: None }
     }
 
     /// All writes made under that epoch (and under earlier ones that were not taken), the last one of each key, in key
@@ -115,8 +117,19 @@ impl WorkerState {
 }
 
 impl StateTable {
+    /// The same table with all entries in one partition, whichever is asked for: for an operator within an operator that
+    /// sees all rows on one worker.
+    pub fn in_partition(self, partition: u16) -> Self {
+        StateTable { partition: Some(partition), ..self }
+    }
+
+    fn place(&self, partition: u16) -> u16 {
+        self.partition.unwrap_or(partition)
+    }
+
     /// The value under a key.
     pub fn get(&self, partition: u16, key: &[u8]) -> Result<Option<Bytes>> {
+        let partition = self.place(partition);
         let mut cache = self.cache.borrow_mut();
         match cache.lookup(partition, key) {
             Lookup::Present(value) => Ok(Some(value)),
@@ -132,6 +145,14 @@ impl StateTable {
 
     /// The values under keys, in the order of the keys. What is not in memory is read from the store at once.
     pub fn get_many(&self, keys: &[(u16, &[u8])]) -> Result<Vec<Option<Bytes>>> {
+        let placed: Vec<(u16, &[u8])>;
+        let keys = match self.partition {
+            None => keys,
+            Some(partition) => {
+                placed = keys.iter().map(|(_, key)| (partition, *key)).collect();
+                &placed
+            }
+        };
         let mut cache = self.cache.borrow_mut();
         let mut unknown = Vec::new();
         let mut values = cache.lookup_many(keys, &mut unknown);
@@ -154,22 +175,26 @@ impl StateTable {
     /// Puts a value under a key. A large value that shares its bytes with others is copied: a slice in the cache would
     /// keep all of what it was cut from in memory.
     pub fn put(&self, partition: u16, key: &[u8], value: impl Into<Bytes>) {
+        let partition = self.place(partition);
         self.cache.borrow_mut().write(partition, key, Change::PutShared(&value.into()), self.epoch.get());
     }
 
     /// Puts a copy of a value under a key.
     pub fn put_slice(&self, partition: u16, key: &[u8], value: &[u8]) {
+        let partition = self.place(partition);
         self.cache.borrow_mut().write(partition, key, Change::Put(value), self.epoch.get());
     }
 
     /// Deletes the entry of a key; nothing happens if there is none.
     pub fn delete(&self, partition: u16, key: &[u8]) {
+        let partition = self.place(partition);
         self.cache.borrow_mut().write(partition, key, Change::Delete, self.epoch.get());
     }
 
     /// All entries whose key begins with the prefix, in key order. Keys are without the store's header. They are in
     /// memory from then on.
     pub fn scan_prefix(&self, partition: u16, prefix: &[u8]) -> Result<Vec<Entry>> {
+        let partition = self.place(partition);
         let mut cache = self.cache.borrow_mut();
         let (start, end) = prefix_range(cache.table(), partition, prefix);
         if !cache.covers(partition, prefix) {
@@ -180,6 +205,7 @@ impl StateTable {
 
     /// The entry with the smallest key that begins with the prefix.
     pub fn first_with_prefix(&self, partition: u16, prefix: &[u8]) -> Result<Option<Entry>> {
+        let partition = self.place(partition);
         let mut cache = self.cache.borrow_mut();
         let (start, end) = prefix_range(cache.table(), partition, prefix);
         let loaded = cache.covers(partition, prefix)
@@ -190,6 +216,7 @@ impl StateTable {
 
     /// The entry with the greatest key that begins with the prefix.
     pub fn last_with_prefix(&self, partition: u16, prefix: &[u8]) -> Result<Option<Entry>> {
+        let partition = self.place(partition);
         let mut cache = self.cache.borrow_mut();
         let (start, mut end) = prefix_range(cache.table(), partition, prefix);
         let loaded = cache.covers(partition, prefix)
@@ -215,6 +242,7 @@ impl StateTable {
 
     /// At most `limit` entries with `start <= key < end` in key order; no end means all of the partition.
     pub fn scan_range(&self, partition: u16, start: &[u8], end: Option<&[u8]>, limit: usize) -> Result<Vec<Entry>> {
+        let partition = self.place(partition);
         let mut cache = self.cache.borrow_mut();
         let table = cache.table();
         let first = layout::store_key(table, partition, start);

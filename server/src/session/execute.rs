@@ -56,7 +56,12 @@ impl Session {
                 self.rollback();
                 Ok(Outcome::Done("ROLLBACK".to_owned()))
             }
-            Statement::Explain { lines } => Ok(Outcome::Rows(text_rows(explain_schema(), vec![lines], "EXPLAIN")?)),
+            Statement::Explain { mut lines, view } => {
+                if let Some(view) = view {
+                    self.add_state(&mut lines, &view).await?;
+                }
+                Ok(Outcome::Rows(text_rows(explain_schema(), vec![lines], "EXPLAIN")?))
+            }
             Statement::Show { name } => self.show(&name),
             Statement::Set { name, value, local } => self.set(&name, value.as_deref(), local),
             Statement::Reset { name } => self.reset(&name, "RESET"),

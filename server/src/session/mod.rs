@@ -24,6 +24,7 @@ use crate::error::{Notice, Result, ServerError, Severity};
 
 pub mod copy;
 pub mod execute;
+mod explain;
 pub mod input;
 pub mod portal;
 pub mod prepared;

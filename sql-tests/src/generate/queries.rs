@@ -11,7 +11,7 @@ struct From {
 impl Generator {
     /// A query and its columns.
     pub(super) fn query(&mut self, depth: usize) -> (String, Vec<Column>) {
-        match self.between(0, 19) {
+        match self.between(0, 20) {
             0..=4 => self.projection(depth),
             5..=9 => self.grouping(depth),
             10 => self.distinct(depth),
@@ -22,6 +22,7 @@ impl Generator {
             16 => self.scalar_subquery(depth),
             17 => self.derived(depth),
             18 => self.common_table(depth),
+            19 => self.recursion(depth),
             _ => self.grouping_sets(depth),
         }
     }
@@ -308,6 +309,48 @@ impl Generator {
             predicate
         };
         (format!("SELECT {list} FROM {} WHERE {predicate}", from.sql), columns)
+    }
+
+    /// Rows that are reached from others, in one table or over two: rounds without end, or two at most.
+    fn recursion(&mut self, depth: usize) -> (String, Vec<Column>) {
+        let (first, second) = {
+            let tables = self.tables.clone();
+            (self.pick(&tables), self.pick(&tables))
+        };
+        let (start, edge) = (self.named(&first), self.named(&second));
+        let walks = |column: &&Column| matches!(column.kind, Type::Int | Type::Big | Type::Date | Type::Timestamp);
+        let mut walkable: Vec<(Column, Column, Column)> = Vec::new();
+        for from in start.scope.iter().filter(walks) {
+            for a in edge.scope.iter().filter(|a| a.kind == from.kind) {
+                let ends = edge.scope.iter().filter(|b| b.kind == from.kind);
+                walkable.extend(ends.map(|b| (from.clone(), a.clone(), b.clone())));
+            }
+        }
+        if walkable.is_empty() {
+            return self.projection(depth);
+        }
+        let (from, a, b) = self.pick(&walkable);
+        let (name, alias, x, level) = (self.fresh("cte"), self.fresh("r"), self.fresh("x"), self.fresh("x"));
+        let filter = self.filter(&start.scope);
+        let residual =
+            if self.chance(0.3) { format!(" AND {}", self.condition(&edge.scope, 1)) } else { String::new() };
+        let mut scope = vec![Column { name: format!("{name}.{x}"), kind: from.kind }];
+        let recursive = if self.chance(0.7) {
+            format!(
+                "{name}({x}) AS (SELECT {} FROM {}{filter} UNION SELECT {} FROM {name} {alias} JOIN {} ON {alias}.{x} = {}{residual})",
+                from.name, start.sql, b.name, edge.sql, a.name
+            )
+        } else {
+            scope.push(Column { name: format!("{name}.{level}"), kind: Type::Int });
+            format!(
+                "{name}({x}, {level}) AS (SELECT {}, 0 FROM {}{filter} UNION ALL SELECT {}, {level} + 1 FROM {name} {alias} \
+                 JOIN {} ON {alias}.{x} = {}{residual} WHERE {level} < 1)",
+                from.name, start.sql, b.name, edge.sql, a.name
+            )
+        };
+        let kinds = self.some_kinds(&scope, 2);
+        let (list, columns) = self.select_list(&scope, &kinds, 1);
+        (format!("WITH RECURSIVE {recursive} SELECT {list} FROM {name}"), columns)
     }
 
     fn scalar_subquery(&mut self, depth: usize) -> (String, Vec<Column>) {
