@@ -95,6 +95,14 @@ pub const RECOMPUTE_BATCH_ROWS: usize = 8192;
 /// from state again. Larger ones are read at each run.
 pub const RECOMPUTE_DECODED_BYTES_MAX: usize = 64 << 20;
 
+/// Rows that a window function may look back or ahead and still have only these looked at when a row changes. Twice as many
+/// on each side are read one by one; from about here on, reading the partition in one go is as cheap for most.
+pub const WINDOW_REACH_ROWS_MAX: usize = 256;
+
+/// Changes of a partition in an epoch of which the surroundings are looked at each by itself. With more, the partition is
+/// read in one go.
+pub const WINDOW_SLICES_MAX: usize = 256;
+
 const _: () = assert!(CHUNK_COLUMNAR_ROWS_MIN < CHUNK_ROWS_MAX);
 const _: () = assert!(INGEST_FILE_BYTES_MIN < INGEST_FILE_BYTES_MAX);
 const _: () = assert!(SCAN_BLOCK_ENTRIES_MIN <= SCAN_BLOCK_ENTRIES_MAX);

@@ -17,14 +17,17 @@ pub mod filter;
 pub mod harness;
 pub mod join;
 pub mod materialize;
+mod ordered;
 pub mod project;
 pub mod recompute;
 pub mod sort;
 #[cfg(test)]
 mod tests;
+pub mod top_n;
 pub mod union;
 pub mod unnest;
 pub mod values;
+pub mod window;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -125,6 +128,8 @@ pub(crate) fn state_tables<const N: usize>(tables: Vec<StateTable>) -> Result<[S
 pub fn definitions() -> Vec<Arc<dyn OperatorDef>> {
     vec![
         Arc::new(values::ValuesDefinition),
+        // Before what it is made of: a sort, and a filter over a window function.
+        Arc::new(top_n::TopNDefinition),
         Arc::new(sort::SortDefinition),
         Arc::new(project::ProjectDefinition),
         Arc::new(filter::FilterDefinition),
@@ -133,6 +138,7 @@ pub fn definitions() -> Vec<Arc<dyn OperatorDef>> {
         Arc::new(distinct::DistinctDefinition),
         Arc::new(aggregate::AggregateDefinition),
         Arc::new(join::JoinDefinition),
+        Arc::new(window::WindowDefinition),
         // Last, since it takes everything.
         Arc::new(recompute::RecomputeDefinition),
     ]
