@@ -51,24 +51,22 @@ Materialize (stored as counted rows)
 SELECT id, v FROM t ORDER BY f OFFSET 1 FETCH FIRST 2 ROWS WITH TIES
 ----
 Materialize (stored by key (id))
-  -> project t.id, t.v (node 8)
+  -> project t.id, t.v (node 7)
        key (id), retracting, no state
-    -> top_n all offset 1 by normalize_key(t.f), t.id, t.v, t.f (node 7)
+    -> top_n all offset 1 by normalize_key(t.f), t.id, t.v, t.f (node 6)
          key (id), retracting, state grows with all rows of its input
-      -> project id, v, f, normalize_key(t.f) (node 6)
+      -> project id, v, f, normalize_key(t.f) (node 5)
            key (id), retracting, no state
-        -> project t.id, t.v, t.f (node 5)
+        -> project t.id, t.v, t.f (node 4)
              key (id), retracting, no state
-          -> filter assign($rank) <= Int64(3) (node 4)
-               key (id), retracting, no state
-            -> window rank() by normalize_key(t.f); a change reaches its partition (node 3)
-                 key (id), retracting, state grows with all rows of its input
-              -> project id, v, f, normalize_key(t.f) (node 2)
+          -> top_n rank 1 to 3 by normalize_key(t.f) (node 3)
+               key (id), retracting, state grows with all rows of its input
+            -> project id, v, f, normalize_key(t.f) (node 2)
+                 key (id), retracting, no state
+              -> project t.id, t.v, t.f (node 1)
                    key (id), retracting, no state
-                -> project t.id, t.v, t.f (node 1)
+                -> Import t (node 0)
                      key (id), retracting, no state
-                  -> Import t (node 0)
-                       key (id), retracting, no state
 
 SELECT DISTINCT ON (g) g, id, v FROM t ORDER BY g, v DESC
 ----
@@ -133,11 +131,27 @@ SELECT id, sum(v) OVER w, row_number() OVER w FROM t WINDOW w AS (PARTITION BY g
 Materialize (stored by key (id))
   -> project t.id, sum(t.v) PARTITION BY [t.g] ORDER BY [t.v ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW AS sum, CAST(row_number() PARTITION BY [t.g] ORDER BY [t.v ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW AS Int64) AS row_number (node 4)
        key (id), retracting, no state
-    -> window sum(t.v) per t.g by t.v; a change reaches its partition (node 3)
+    -> window sum(t.v) per t.g by t.v; a change reaches the rows behind it (node 3)
          key (id), retracting, state grows with all rows of its input
       -> project t.id, t.g, t.v, row_number() PARTITION BY [t.g] ORDER BY [t.v ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW (node 2)
            key (id), retracting, no state
-        -> window row_number() per t.g by t.v, t.id, t.g, t.f; a change reaches its partition (node 1)
+        -> window row_number() per t.g by t.v, t.id, t.g, t.f; a change reaches the rows behind it (node 1)
              key (id), retracting, state grows with all rows of its input
+          -> Import t (node 0)
+               key (id), retracting, no state
+
+CREATE VIEW numbered AS SELECT id, row_number() OVER (PARTITION BY g ORDER BY v) AS n FROM t
+
+SELECT id FROM numbered WHERE n IN (1, 3)
+----
+Materialize (stored by key (id))
+  -> project t.id (node 4)
+       key (id), retracting, no state
+    -> filter __common_expr_3 = Int64(1) OR __common_expr_3 = Int64(3) (node 3)
+         key (id), retracting, no state
+      -> project assign(row_number() PARTITION BY [t.g] ORDER BY [t.v ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS __common_expr_3, t.id (node 2)
+           key (id), retracting, no state
+        -> top_n row_number 1 to 3 per t.g by t.v, t.id, t.g, t.f (node 1)
+             key (id) or (g, row_number() PARTITION BY [t.g] ORDER BY [t.v ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW), retracting, state grows with all rows of its input
           -> Import t (node 0)
                key (id), retracting, no state

@@ -253,7 +253,7 @@ SELECT id, row_number() OVER (PARTITION BY g ORDER BY v) AS n FROM t
 Materialize (stored by key (id))
   -> project t.id, CAST(row_number() PARTITION BY [t.g] ORDER BY [t.v ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW AS Int64) AS n (node 2)
        key (id), retracting, no state
-    -> window row_number() per t.g by t.v, t.id, t.g; a change reaches its partition (node 1)
+    -> window row_number() per t.g by t.v, t.id, t.g; a change reaches the rows behind it (node 1)
          key (id), retracting, state grows with all rows of its input
       -> Import t (node 0)
            key (id), retracting, no state

@@ -121,8 +121,19 @@ impl OrderedRows {
     /// Reads the columns of rows back from their entries.
     pub(super) fn decode(&self, entries: &[&[u8]]) -> Result<Vec<ArrayRef>> {
         let decoded = self.codec.decode(entries.iter().copied())?;
+        self.of_row(&decoded, entries.len())
+    }
+
+    /// Reads the columns of rows back, and what peers among them share.
+    pub(super) fn decode_with_peers(&self, entries: &[&[u8]]) -> Result<(Vec<ArrayRef>, EncodedRows)> {
+        let decoded = self.codec.decode(entries.iter().copied())?;
+        let peers = self.peers.encode(&decoded[..self.peer_columns], entries.len())?;
+        Ok((self.of_row(&decoded, entries.len())?, peers))
+    }
+
+    fn of_row(&self, decoded: &[ArrayRef], count: usize) -> Result<Vec<ArrayRef>> {
         let columns = self.places.iter().map(|place| decoded[*place].clone()).collect();
-        Ok(batch_of(&self.schema, columns, entries.len())?.columns().to_vec())
+        Ok(batch_of(&self.schema, columns, count)?.columns().to_vec())
     }
 
     /// The columns of a partition's key.

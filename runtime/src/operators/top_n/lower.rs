@@ -5,10 +5,10 @@ use std::sync::Arc;
 use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
-use datafusion::logical_expr::expr::{Between, Sort as SortExpr, WindowFunction};
+use datafusion::logical_expr::expr::{Between, InList, Sort as SortExpr, WindowFunction};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{
-    BinaryExpr, Expr, Extension, FetchType, Filter, Limit, LogicalPlan, Operator, SkipType, Window,
+    BinaryExpr, Expr, ExprSchemable, Extension, FetchType, Filter, Limit, LogicalPlan, Operator, SkipType, Window,
 };
 use plan::{Lower, LowerContext, Lowered, NodeId, PlanError};
 
@@ -281,6 +281,9 @@ fn ranked(filter: &Filter, window: &Window) -> Option<LogicalPlan> {
             Some(bound) if bound.function == function => {
                 lowest = lowest.max(bound.lowest);
                 highest = highest.min(bound.highest.unwrap_or(u64::MAX));
+                if !bound.is_all {
+                    rest.push(conjunct.clone());
+                }
             }
             _ => rest.push(conjunct.clone()),
         }
@@ -317,16 +320,26 @@ struct Bound {
     function: usize,
     lowest: u64,
     highest: Option<u64>,
+    /// Whether it says nothing else.
+    is_all: bool,
 }
 
 fn bound(condition: &Expr, input: &LogicalPlan) -> Option<Bound> {
     let (number, operator, value) = match condition {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
+            return either(bound(left, input)?, bound(right, input)?);
+        }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => match integer(right) {
             Some(value) => (left, *op, value),
             None => (right, op.swap()?, integer(left)?),
         },
         Expr::Between(Between { expr, negated: false, low, high }) => {
             return within(expr, integer(low)?, Some(integer(high)?), input);
+        }
+        Expr::InList(InList { expr, list, negated: false }) => {
+            let values: Vec<i128> = list.iter().map(integer).collect::<Option<_>>()?;
+            let bound = within(expr, *values.iter().min()?, values.iter().max().copied(), input)?;
+            return Some(Bound { is_all: false, ..bound });
         }
         _ => return None,
     };
@@ -340,9 +353,17 @@ fn bound(condition: &Expr, input: &LogicalPlan) -> Option<Bound> {
     }
 }
 
+/// What follows if one of two bounds holds.
+fn either(left: Bound, right: Bound) -> Option<Bound> {
+    let highest = left.highest.zip(right.highest).map(|(left, right)| left.max(right));
+    let lowest = left.lowest.min(right.lowest);
+    (left.function == right.function).then_some(Bound { function: left.function, lowest, highest, is_all: false })
+}
+
 fn within(expression: &Expr, lowest: i128, highest: Option<i128>, input: &LogicalPlan) -> Option<Bound> {
     let limited = |value: i128| u64::try_from(value.max(0)).unwrap_or(u64::MAX);
-    Some(Bound { function: function_of(expression, input)?, lowest: limited(lowest), highest: highest.map(limited) })
+    let function = function_of(expression, input)?;
+    Some(Bound { function, lowest: limited(lowest), highest: highest.map(limited), is_all: true })
 }
 
 /// The window function whose number an expression is.
@@ -350,10 +371,19 @@ fn function_of(expression: &Expr, plan: &LogicalPlan) -> Option<usize> {
     let column = match expression {
         Expr::Alias(alias) => return function_of(&alias.expr, plan),
         Expr::Cast(cast) if cast.field.data_type().is_integer() => return function_of(&cast.expr, plan),
+        // The cast of an integer that fails where it does not fit.
+        Expr::ScalarFunction(cast) if cast.name() == "assign" => match cast.args.as_slice() {
+            [operand, ..] if is_integer(expression, plan) => return function_of(operand, plan),
+            _ => return None,
+        },
         Expr::Column(column) => plan.schema().maybe_index_of_column(column)?,
         _ => return None,
     };
     function_at(plan, column)
+}
+
+fn is_integer(expression: &Expr, plan: &LogicalPlan) -> bool {
+    expression.get_type(plan.schema()).is_ok_and(|data_type| data_type.is_integer())
 }
 
 fn function_at(plan: &LogicalPlan, column: usize) -> Option<usize> {

@@ -103,6 +103,8 @@ const QUERIES: &[&str] = &[
     "SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY g ORDER BY v DESC, id) AS n FROM t) WHERE n < 4",
     "SELECT id FROM (SELECT *, row_number() OVER (PARTITION BY g ORDER BY v DESC, id) AS n FROM t) WHERE n = 2",
     "SELECT id, n FROM (SELECT *, row_number() OVER (ORDER BY v, id, g) AS n FROM t) WHERE n BETWEEN 3 AND 6 AND g > 0",
+    "SELECT id, n FROM (SELECT *, row_number() OVER (ORDER BY v, id, g) AS n FROM t) WHERE n IN (1, 4, 5) AND g > 0",
+    "SELECT id, n FROM (SELECT *, row_number() OVER (PARTITION BY g ORDER BY v, id) AS n FROM t) WHERE n = 3 OR n < 2",
     "SELECT id, r FROM (SELECT *, rank() OVER (PARTITION BY g ORDER BY v) AS r FROM t) WHERE r <= 3",
     "SELECT id FROM (SELECT *, rank() OVER (PARTITION BY g ORDER BY v DESC) AS r FROM t) WHERE r >= 2 AND r < 5",
     "SELECT id, r, d FROM (SELECT *, rank() OVER (ORDER BY v) AS r, dense_rank() OVER (ORDER BY v) AS d FROM t) WHERE d <= 2",

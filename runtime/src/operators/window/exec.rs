@@ -10,13 +10,14 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::collect;
 
+use super::running::Runner;
 use super::{NAME, WindowSpec};
 use crate::Epoch;
 use crate::delta::{Delta, consolidate_all};
 use crate::error::{Error, Result};
 use crate::expressions::{batch_of, errors, message_of};
 use crate::limits::{RECOMPUTE_BATCH_ROWS, WINDOW_SLICES_MAX};
-use crate::operators::ordered::{Changed, Counted, OrderedRows, apply, first_counts, merge};
+use crate::operators::ordered::{Changed, Counted, OrderedRows, apply, count_of, first_counts, merge};
 use crate::operators::recompute::exec::{Rows, over_rows, physical_plan, with_schema};
 use crate::operators::{BuildContext, Operator, Output};
 use crate::state::StateTable;
@@ -27,6 +28,7 @@ pub(super) struct WindowOperator {
     input: SchemaRef,
     ordered: OrderedRows,
     rows: StateTable,
+    running: Option<RunningWindow>,
     /// The window over the rows that are shown to it.
     query: LogicalPlan,
     shown: Arc<Rows>,
@@ -39,6 +41,15 @@ pub(super) struct WindowOperator {
     pending: Vec<Delta>,
 }
 
+/// Running functions and their checkpoints.
+struct RunningWindow {
+    runner: Runner,
+    checkpoints: StateTable,
+}
+
+/// The rows with their results, and the checkpoints among them; none if a function fails.
+type Run = Option<(RecordBatch, Vec<(Bytes, Vec<u8>)>)>;
+
 /// The rows of a partition that a change may reach, and those around them.
 struct Reached<'a> {
     key: &'a [u8],
@@ -48,7 +59,16 @@ struct Reached<'a> {
 
 impl WindowOperator {
     pub(super) fn new(spec: &WindowSpec, context: BuildContext) -> Result<Self> {
-        let [rows] = crate::operators::state_tables(context.state)?;
+        let (rows, running) = match &spec.running {
+            None => {
+                let [rows] = crate::operators::state_tables(context.state)?;
+                (rows, None)
+            }
+            Some(functions) => {
+                let [rows, checkpoints] = crate::operators::state_tables(context.state)?;
+                (rows, Some(RunningWindow { runner: Runner::new(functions.clone())?, checkpoints }))
+            }
+        };
         let [input]: [SchemaRef; 1] =
             context.inputs.try_into().map_err(|_| Error::Dataflow(format!("{NAME} has one input")))?;
         let row = Arc::new(Schema::new(input.fields()[..spec.layout.width].to_vec()));
@@ -62,6 +82,7 @@ impl WindowOperator {
             ordered: OrderedRows::new(&spec.layout, &input, row)?,
             input,
             rows,
+            running,
             query: over_rows(&spec.query, std::slice::from_ref(&shown))?,
             shown,
             session: spec.session.clone(),
@@ -78,11 +99,54 @@ impl WindowOperator {
         let changes: Vec<(&[u8], i64)> = changed.rows.iter().map(|change| (change.entry, change.weight)).collect();
         let before = match self.reach {
             Some(reach) if changes.len() <= WINDOW_SLICES_MAX => self.around(changed, 2 * reach)?,
+            Some(reach) => self.first_to_last(changed, 2 * reach)?,
             _ => first_counts(&self.rows, partition, key, usize::MAX)?,
         };
         let after = merge(&before, changes.iter().copied())?;
         apply(&self.rows, partition, &changes, false)?;
         Ok(Reached { key, before, after })
+    }
+
+    /// Takes the changes of a partition into state; gives the results of the rows behind the last checkpoint before the
+    /// first change, with their signs. None, and nothing is taken, if a function fails over them.
+    fn behind(&self, running: &RunningWindow, changed: &Changed<'_>) -> Result<Option<[Delta; 2]>> {
+        let (partition, key) = (changed.partition, changed.key);
+        let Some(first) = changed.rows.first() else { return Ok(None) };
+        let checkpoint = running.checkpoints.last_entries_before(partition, key, first.peer, 1)?.pop();
+        // The first key behind the checkpoint's.
+        let from = checkpoint.as_ref().map_or_else(|| key.to_vec(), |(entry, _)| [entry.as_ref(), &[0]].concat());
+        let progress = checkpoint.as_ref().map(|(_, progress)| progress.as_ref());
+        let stored = self.rows.first_entries_from(partition, key, &from, usize::MAX)?;
+        let before: Counted =
+            stored.into_iter().map(|(row, count)| Ok((row, count_of(&count)?))).collect::<Result<_>>()?;
+        let changes: Vec<(&[u8], i64)> = changed.rows.iter().map(|change| (change.entry, change.weight)).collect();
+        let after = merge(&before, changes.iter().copied())?;
+        let (old, new) = (self.run_over(running, &before, progress)?, self.run_over(running, &after, progress)?);
+        for (row, _) in running.checkpoints.first_entries_from(partition, key, &from, usize::MAX)? {
+            running.checkpoints.delete(partition, &row);
+        }
+        let (Some((old, _)), Some((new, checkpoints))) = (old, new) else { return Ok(None) };
+        for (row, progress) in checkpoints {
+            running.checkpoints.put(partition, &row, progress);
+        }
+        apply(&self.rows, partition, &changes, false)?;
+        Ok(Some([Delta::insert(new), Delta::delete(old)]))
+    }
+
+    /// Running functions over the rows behind a checkpoint.
+    fn run_over(&self, running: &RunningWindow, rows: &Counted, checkpoint: Option<&[u8]>) -> Result<Run> {
+        let copies: Vec<&Bytes> = rows
+            .iter()
+            .flat_map(|(row, count)| std::iter::repeat_n(row, usize::try_from(*count).unwrap_or(0)))
+            .collect();
+        let entries: Vec<&[u8]> = copies.iter().map(|row| row.as_ref()).collect();
+        let (mut columns, peers) = self.ordered.decode_with_peers(&entries)?;
+        let shown = batch_of(self.ordered.schema(), columns.clone(), entries.len())?;
+        let mut checkpoints = Vec::new();
+        let reached = |row: usize, progress: Vec<u8>| checkpoints.push((copies[row].clone(), progress));
+        let Ok(results) = running.runner.run(&shown, &peers, checkpoint, reached)? else { return Ok(None) };
+        columns.extend(results);
+        Ok(Some((batch_of(&self.schema, columns, entries.len())?, checkpoints)))
     }
 
     /// The rows before changes, so many on each side of every one.
@@ -97,11 +161,27 @@ impl WindowOperator {
             let ahead = self.rows.first_entries_from(changed.partition, changed.key, change.entry, rows + 1)?;
             for (entry, count) in back.into_iter().chain(ahead) {
                 if !known(&entry) {
-                    found.push((entry, crate::operators::ordered::count_of(&count)?));
+                    found.push((entry, count_of(&count)?));
                 }
             }
         }
         Ok(found)
+    }
+
+    /// The rows from so many before the first change to so many behind the last one.
+    fn first_to_last(&self, changed: &Changed<'_>, rows: usize) -> Result<Counted> {
+        let (partition, key) = (changed.partition, changed.key);
+        let (Some(first), Some(last)) = (changed.rows.first(), changed.rows.last()) else { return Ok(Vec::new()) };
+        let back = self.rows.last_entries_before(partition, key, first.entry, rows)?;
+        let from = back.last().map_or(first.entry, |(entry, _)| entry.as_ref());
+        let mut ahead = self.rows.first_entries_from(partition, key, last.entry, rows + 2)?;
+        let found = match ahead.pop() {
+            Some((behind, _)) if ahead.len() > rows => {
+                self.rows.scan_range(partition, from, Some(&behind), usize::MAX)?
+            }
+            _ => self.rows.first_entries_from(partition, key, from, usize::MAX)?,
+        };
+        found.into_iter().map(|(row, count)| Ok((row, count_of(&count)?))).collect()
     }
 
     /// The window over rows; the error is the message of the function that fails.
@@ -180,10 +260,17 @@ impl Operator for WindowOperator {
         }
         let encoded = self.ordered.encode(&delta)?;
         let changed = encoded.changed();
-        let reached: Vec<Reached<'_>> = changed.iter().map(|changed| self.reached(changed)).collect::<Result<_>>()?;
+        let mut difference = Vec::new();
+        let mut reached: Vec<Reached<'_>> = Vec::new();
+        for changed in &changed {
+            match self.running.as_ref().map(|running| self.behind(running, changed)).transpose()?.flatten() {
+                Some(deltas) => difference.extend(deltas),
+                None => reached.push(self.reached(changed)?),
+            }
+        }
         let before: Vec<&Counted> = reached.iter().map(|reached| &reached.before).collect();
         let after: Vec<&Counted> = reached.iter().map(|reached| &reached.after).collect();
-        let mut difference = self.results(&reached, &after, 1, output)?;
+        difference.extend(self.results(&reached, &after, 1, output)?);
         difference.extend(self.results(&reached, &before, -1, output)?);
         output.emit(consolidate_all(self.schema.clone(), difference)?);
         Ok(())

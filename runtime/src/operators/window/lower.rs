@@ -7,7 +7,7 @@ use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::{Expr, LogicalPlan, Window};
 use plan::{Lower, LowerContext, Lowered, PlanError};
 
-use super::{NAME, WindowDefinition, WindowSpec, reach};
+use super::{NAME, WindowDefinition, WindowSpec, reach, running};
 use crate::expressions::{self, message_of, readable};
 use crate::operators::recompute::cut::{Cut, Input, cut};
 use crate::operators::recompute::exec::check;
@@ -36,6 +36,7 @@ impl Lower for WindowDefinition {
         let same_order = functions.iter().all(|function| function.params.order_by == *order);
         let reaches: Option<Vec<usize>> = functions.iter().map(|function| reach::of(function)).collect();
         let reach = reaches.filter(|_| same_order).and_then(|reaches| reaches.into_iter().max());
+        let running = running::of(window, &functions, context).filter(|_| same_order);
         let (node, layout) = keyed(&window.input, partition, order, context)?;
         let spec = WindowSpec {
             layout,
@@ -43,7 +44,8 @@ impl Lower for WindowDefinition {
             query,
             session,
             schema: window.schema.inner().clone(),
-            text: text(&functions, reach),
+            text: text(&functions, running.is_some(), reach),
+            running,
         };
         Ok(Lowered::Node(context.add(Arc::new(spec), vec![node])))
     }
@@ -69,7 +71,7 @@ fn functions<'a>(window: &'a Window, context: &dyn LowerContext) -> Result<Vec<&
     Ok(functions)
 }
 
-fn text(functions: &[&WindowFunction], reach: Option<usize>) -> String {
+fn text(functions: &[&WindowFunction], runs: bool, reach: Option<usize>) -> String {
     let calls: Vec<String> = functions.iter().map(|function| call_text(function)).collect();
     let mut text = calls.join(", ");
     if let Some(first) = functions.first() {
@@ -82,6 +84,7 @@ fn text(functions: &[&WindowFunction], reach: Option<usize>) -> String {
         }
     }
     match reach {
+        _ if runs => format!("{text}; a change reaches the rows behind it"),
         Some(rows) => format!("{text}; a change reaches {rows} rows"),
         None => format!("{text}; a change reaches its partition"),
     }

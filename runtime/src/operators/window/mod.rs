@@ -10,6 +10,8 @@
 //! is emitted is the difference of its results over the rows as they were and as they are. Rows that no change reaches
 //! have the same results both times and need not be looked at:
 //! - partitions without changes never are;
+//! - if every function runs with the rows (numbers and ranks, aggregates up to the current row), those before the first
+//!   changed one are not; see [`running`];
 //! - if every function looks at most `n` rows back and ahead (lag, lead, frames in ROWS with two bounds), the rows from
 //!   `2 n` before to `2 n` after each change are enough. Those within `n` of a change see all that they look at. The
 //!   `n` outermost on each side may miss something, but the same thing both times, so it cancels.
@@ -17,7 +19,7 @@
 //! A partition for which a function fails (an overflow, say) is not in the output but in the errors output, with its key
 //! as row, for as long as that is so.
 //!
-//! State: table 0, the rows in order (see [`super::ordered`]).
+//! State: table 0, the rows in order (see [`super::ordered`]); for running functions, table 1 (see [`running`]).
 
 use std::any::Any;
 use std::fmt;
@@ -27,6 +29,7 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use plan::{Distribution, Properties, Spec, StateBound};
 
+use self::running::Running;
 use super::ordered::Layout;
 use super::{BuildContext, Operator, OperatorDef, spec_of};
 use crate::error::Result;
@@ -34,6 +37,7 @@ use crate::error::Result;
 mod exec;
 mod lower;
 mod reach;
+mod running;
 #[cfg(test)]
 mod tests;
 
@@ -48,6 +52,8 @@ struct WindowSpec {
     layout: Layout,
     /// How many rows from a change the last row is whose results it may change; none if that may be any of its partition.
     reach: Option<usize>,
+    /// The functions, if all of them run with the rows.
+    running: Option<Vec<Running>>,
     /// The window over a placeholder for its input.
     query: LogicalPlan,
     /// Functions and settings to plan and run it with.
@@ -91,7 +97,7 @@ impl Spec for WindowSpec {
     }
 
     fn state_tables(&self) -> usize {
-        1
+        if self.running.is_some() { 2 } else { 1 }
     }
 
     fn detail(&self) -> String {

@@ -40,7 +40,11 @@ fn only_neighbours_of_a_change_are_emitted() {
 
 #[test]
 fn a_partition_that_fails_is_among_the_errors() {
-    let query = "SELECT id, max(10 / v) OVER (PARTITION BY g) AS m FROM t";
+    fails_and_recovers("SELECT id, max(10 / v) OVER (PARTITION BY g) AS m FROM t");
+    fails_and_recovers("SELECT id, max(10 / v) OVER (PARTITION BY g ORDER BY id DESC) AS m FROM t");
+}
+
+fn fails_and_recovers(query: &str) {
     let mut harness = Harness::new(vec![sales()], query);
     harness.epoch(&[("t", "+1 | 1 | 1 | 2\n+1 | 2 | 2 | 5")]);
     harness.epoch(&[("t", "+1 | 3 | 1 | 0")]);
@@ -94,6 +98,51 @@ fn random_changes() {
                 if epoch % 7 == 6 {
                     harness.restart();
                 }
+            }
+        }
+    }
+}
+
+/// More changes than are looked at one by one.
+#[test]
+fn many_changes_are_taken_in_one_go() {
+    let query = "SELECT *, lag(v) OVER (PARTITION BY g ORDER BY id) AS p, lead(v, 2) OVER (PARTITION BY g ORDER BY id) AS n FROM t";
+    let setting = Setting { workers: 2, cache_bytes: 0, seed: 5 };
+    let mut harness = Harness::with(vec![sales().key(&[0])], query, setting);
+    for (start, count) in [(1000, 1200), (2500, 900), (0, 600), (2150, 700)] {
+        let rows: Vec<String> = (start..start + count).step_by(2).map(|id| format!("+1 | {id} | 1 | {id}")).collect();
+        let new = if start == 2150 { rows.iter().map(|row| row.replace("+1 | ", "+1 | 10")).collect() } else { rows };
+        harness.epoch(&[("t", &new.join("\n"))]);
+        harness.check();
+        harness.restart();
+    }
+    let gone: Vec<String> = (1000..1700).step_by(2).map(|id| format!("-1 | {id} | 1 | {id}")).collect();
+    harness.epoch(&[("t", &gone.join("\n"))]);
+    harness.check();
+}
+
+/// Far more rows than there are between two checkpoints.
+#[test]
+fn what_runs_goes_on_at_a_checkpoint() {
+    let queries = [
+        "SELECT *, row_number() OVER (PARTITION BY g ORDER BY id) AS n, sum(v) OVER (PARTITION BY g ORDER BY id) AS s FROM t",
+        "SELECT *, rank() OVER (ORDER BY v) AS r, dense_rank() OVER (ORDER BY v) AS d, count(*) OVER (ORDER BY v) AS c FROM t",
+        "SELECT *, avg(v) OVER (ORDER BY id DESC ROWS UNBOUNDED PRECEDING) AS a, min(v) OVER (ORDER BY id DESC) AS m FROM t",
+    ];
+    for (number, query) in queries.iter().enumerate() {
+        let setting = Setting { workers: 2, cache_bytes: [1 << 24, 0, 5000][number], seed: number as u64 };
+        let mut harness = Harness::with(vec![sales().key(&[0])], query, setting);
+        assert!(!harness.operators().contains(&"recompute"), "{query}: {:?}", harness.operators());
+        for epoch in 0..40 {
+            let mut row = |random: &mut rand::rngs::StdRng| {
+                let (id, value) = (random.random_range(0..3000), random.random_range(-3..300 / (1 + epoch as i32 % 7)));
+                format!("{id} | {} | {value}", random.random_range(0..2))
+            };
+            let change = harness.random_change("t", if epoch == 0 { 700 } else { 1 + epoch % 3 }, &mut row);
+            harness.apply(vec![("t", change)]);
+            harness.check();
+            if epoch % 7 == 6 {
+                harness.restart();
             }
         }
     }
