@@ -1,27 +1,26 @@
 //! Which of DataFusion's rules run, in which order, and which are off.
 //!
-//! Before the optimizer's rules, [`deterministic_order`] makes results that depend on the order of equal rows independent of it, so
+//! Before the optimizer's rules, [`order`] makes results that depend on the order of equal rows independent of it, so
 //! that an ad-hoc query and a view over the same rows break ties the same way. After them, [`not_in_under_conditions`] mends
 //! what DataFusion makes of a NOT IN whose subquery refers to the outer row.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
+use datafusion::common::Result as DataFusionResult;
 use datafusion::common::alias::AliasGenerator;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column, Result as DataFusionResult};
+use datafusion::common::tree_node::Transformed;
 use datafusion::error::DataFusionError;
 use datafusion::execution::{FunctionRegistry, SessionState};
-use datafusion::logical_expr::expr::{Sort as SortExpr, WindowFunctionDefinition};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Projection, Sort, Window, WindowFrameUnits};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Projection};
 use datafusion::optimizer::{Optimizer, OptimizerConfig, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use plan::PlanError;
 
 use crate::Planner;
 use crate::bind::walk;
+
+mod order;
 
 type Rule = Arc<dyn OptimizerRule + Send + Sync>;
 type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
@@ -118,7 +117,8 @@ impl Planner {
             RuleContext { session, options: Arc::clone(options), aliases: Arc::new(AliasGenerator::new()), now_micros };
         let analyzed = session.analyzer().execute_and_check(plan, options, |_, _| {});
         analyzed
-            .and_then(|plan| deterministic_order(plan, in_view))
+            .and_then(order::first_of_each)
+            .and_then(|plan| order::deterministic(plan, in_view))
             .and_then(name_casts_of_subqueries)
             .and_then(constants_to_the_right)
             .and_then(|plan| optimizer.optimize(plan, &context, |_, _| {}))
@@ -192,130 +192,6 @@ fn not_in_under_conditions(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
         other => Ok(Transformed::no(other)),
     })
     .map(|transformed| transformed.data)
-}
-
-/// Makes what depends on the order of rows depend on their values alone:
-/// - a sort under a limit is continued by all other columns;
-/// - a window function that numbers or reaches rows (row_number, ntile, lag, lead, frames in ROWS) is likewise ordered
-///   by all columns after its own order;
-/// - in a view, a limit without a sort gets one over all columns.
-///
-/// Rows that are still equal are equal in every column, so it cannot be seen which of them was taken.
-fn deterministic_order(plan: LogicalPlan, in_view: bool) -> DataFusionResult<LogicalPlan> {
-    plan.transform_down_with_subqueries(|node| match node {
-        LogicalPlan::Limit(mut limit) => {
-            let (input, changed) = match order_below_limit(&limit.input)? {
-                Some(input) => (Arc::new(input), true),
-                None if in_view && !has_sort(&limit.input) => {
-                    let expr = continued_order(&[], &limit.input);
-                    let sort = Sort { expr, input: Arc::clone(&limit.input), fetch: None };
-                    (Arc::new(LogicalPlan::Sort(sort)), true)
-                }
-                None => (Arc::clone(&limit.input), false),
-            };
-            limit.input = input;
-            let node = LogicalPlan::Limit(limit);
-            Ok(if changed { Transformed::yes(node) } else { Transformed::no(node) })
-        }
-        LogicalPlan::Window(window) => continue_window_order(window),
-        other => Ok(Transformed::no(other)),
-    })
-    .map(|transformed| transformed.data)
-}
-
-/// Whether the rows under a limit are sorted, possibly below projections.
-fn has_sort(plan: &LogicalPlan) -> bool {
-    match plan {
-        LogicalPlan::Sort(_) => true,
-        LogicalPlan::Projection(projection) => has_sort(&projection.input),
-        LogicalPlan::SubqueryAlias(alias) => has_sort(&alias.input),
-        _ => false,
-    }
-}
-
-/// The plan under a limit with its sort continued by all columns, or none if there is no sort or nothing to add.
-fn order_below_limit(plan: &LogicalPlan) -> DataFusionResult<Option<LogicalPlan>> {
-    match plan {
-        LogicalPlan::Sort(sort) => {
-            let expr = continued_order(&sort.expr, &sort.input);
-            if expr.len() == sort.expr.len() {
-                return Ok(None);
-            }
-            Ok(Some(LogicalPlan::Sort(Sort { expr, input: Arc::clone(&sort.input), fetch: sort.fetch })))
-        }
-        LogicalPlan::Projection(projection) => match order_below_limit(&projection.input)? {
-            Some(input) => Ok(Some(plan.with_new_exprs(projection.expr.clone(), vec![input])?)),
-            None => Ok(None),
-        },
-        LogicalPlan::SubqueryAlias(alias) => match order_below_limit(&alias.input)? {
-            Some(input) => Ok(Some(plan.with_new_exprs(Vec::new(), vec![input])?)),
-            None => Ok(None),
-        },
-        _ => Ok(None),
-    }
-}
-
-/// An order, continued by all columns of the input that are not in it.
-fn continued_order(order: &[SortExpr], input: &LogicalPlan) -> Vec<SortExpr> {
-    let present: HashSet<Column> = order
-        .iter()
-        .filter_map(|sort| match &sort.expr {
-            Expr::Column(column) => Some(column.clone()),
-            _ => None,
-        })
-        .collect();
-    let rest = input
-        .schema()
-        .columns()
-        .into_iter()
-        .filter(|column| !present.contains(column))
-        .map(|column| SortExpr::new(Expr::Column(column), true, false));
-    order.iter().cloned().chain(rest).collect()
-}
-
-/// Continues the order of those window functions whose result depends on the order of equal rows.
-fn continue_window_order(window: Window) -> DataFusionResult<Transformed<LogicalPlan>> {
-    let names = NamePreserver::new_for_projection();
-    let input = Arc::clone(&window.input);
-    let mut changed = false;
-    let mut expressions = Vec::with_capacity(window.window_expr.len());
-    for expression in &window.window_expr {
-        let name = names.save(expression);
-        let transformed = expression.clone().transform_down(|node| match node {
-            Expr::WindowFunction(mut function) if depends_on_row_order(&function) => {
-                let order = continued_order(&function.params.order_by, &input);
-                let longer = order.len() > function.params.order_by.len();
-                function.params.order_by = order;
-                let node = Expr::WindowFunction(function);
-                Ok(if longer { Transformed::yes(node) } else { Transformed::no(node) })
-            }
-            other => Ok(Transformed::no(other)),
-        })?;
-        changed |= transformed.transformed;
-        expressions.push(name.restore(transformed.data));
-    }
-    if !changed {
-        return Ok(Transformed::no(LogicalPlan::Window(window)));
-    }
-    // The schema stays: every expression keeps its name.
-    Ok(Transformed::yes(LogicalPlan::Window(Window { window_expr: expressions, input, schema: window.schema })))
-}
-
-fn depends_on_row_order(function: &datafusion::logical_expr::expr::WindowFunction) -> bool {
-    let frame = &function.params.window_frame;
-    let is_part = !(frame.start_bound.is_unbounded() && frame.end_bound.is_unbounded());
-    let by_rows = frame.units == WindowFrameUnits::Rows;
-    match &function.fun {
-        WindowFunctionDefinition::WindowUDF(udf) => match udf.name() {
-            "row_number" | "ntile" | "lag" | "lead" => true,
-            // Peers have one rank, whatever the frame.
-            "rank" | "dense_rank" | "percent_rank" | "cume_dist" => false,
-            _ => by_rows,
-        },
-        WindowFunctionDefinition::AggregateUDF(udf) => {
-            by_rows && (is_part || !matches!(udf.name(), "count" | "sum" | "avg" | "min" | "max"))
-        }
-    }
 }
 
 /// The planning error behind what a rule of DataFusion returned. Names and types are resolved by then, so what is not

@@ -102,6 +102,17 @@ pub const RECURSION_PASSES_MAX: usize = 10_000;
 /// Rows that a recursive query may gain or lose in an epoch, before it is taken for one without end. Each takes some hundred
 /// bytes until the epoch is over.
 pub const RECURSION_ROWS_MAX: usize = 10_000_000;
+/// Rows that a window function may look back or ahead and still have only these looked at when a row changes. Twice as many
+/// on each side are read one by one; from about here on, reading the partition in one go is as cheap for most.
+pub const WINDOW_REACH_ROWS_MAX: usize = 256;
+
+/// Changes of a partition in an epoch of which the surroundings are looked at each by itself. With more, the rows from the
+/// first to the last of them are read in one go.
+pub const WINDOW_SLICES_MAX: usize = 256;
+
+/// Rows between two checkpoints of running window functions. A change computes half as many more than it must; a checkpoint
+/// takes about as many bytes as a row.
+pub const WINDOW_CHECKPOINT_ROWS: usize = 64;
 
 const _: () = assert!(CHUNK_COLUMNAR_ROWS_MIN < CHUNK_ROWS_MAX);
 const _: () = assert!(INGEST_FILE_BYTES_MIN < INGEST_FILE_BYTES_MAX);

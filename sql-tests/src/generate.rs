@@ -1,13 +1,14 @@
 //! Random schemas, queries and histories of changes, as SQL text.
 //!
 //! Everything made here has one right answer: expressions cannot fail (no division by a column, no overflow), LIMIT and window
-//! functions order by all columns, so that ties are between equal rows only. What is generated from one seed is always the same.
+//! functions order by all columns where it matters, so that ties are between equal rows only. What is generated from one seed is always the same.
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 mod changes;
 mod expressions;
+mod over;
 mod queries;
 
 pub use changes::Step;

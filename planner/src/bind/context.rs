@@ -19,7 +19,7 @@ use plan::{PlanError, RelationSource, SqlState};
 use super::errors::external;
 use super::interval_arithmetic::PgExprPlanner;
 use super::types::PgTypePlanner;
-use super::{casts, missing};
+use super::{casts, missing, ties};
 use crate::Planner;
 use crate::catalog::{Catalog, Object, SessionInfo, nearest, undefined_relation};
 use crate::parse::text::Source;
@@ -204,7 +204,7 @@ impl ContextProvider for Context<'_> {
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
         let known = self.state().scalar_functions().get(name).cloned();
-        known.or_else(|| casts::function(name)).or_else(|| self.missing_function(name))
+        known.or_else(|| casts::function(name)).or_else(|| ties::function(name)).or_else(|| self.missing_function(name))
     }
 
     fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {

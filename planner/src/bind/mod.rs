@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`context`] (what DataFusion's binder asks), [`query`] (queries, whole), then what they are made of:
 //! [`names`] (of output columns), [`placement`] (of aggregates), [`operators`], [`interval_arithmetic`], [`types`],
-//! [`literal`] (text to values), [`coerce`] (assignment), [`parameters`], [`lateral`] (UNNEST of a column), [`quantified`] (ANY and ALL), [`select_list`] (EXISTS and IN as values),
+//! [`literal`] (text to values), [`coerce`] (assignment), [`parameters`], [`lateral`] (UNNEST of a column), [`quantified`] (ANY and ALL), [`select_list`] (EXISTS and IN as values), [`ties`] (WITH TIES),
 //! [`arithmetic`] (overflow is an error), [`keys`] (equality of floats and intervals), [`missing`] (functions); then the statements: [`insert`], [`change`] (UPDATE
 //! and DELETE), [`returning`], [`ddl`], [`copy`], [`show`].
 
@@ -39,6 +39,7 @@ mod subquery_rows;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 mod tests;
+mod ties;
 pub mod types;
 mod verify;
 pub(crate) mod walk;

@@ -4,16 +4,19 @@
 //! PostgreSQL all rows of a partition are peers then.
 
 use datafusion::common::ScalarValue;
-use datafusion::functions_aggregate::min_max::max_udaf;
+use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::expr::WindowFunction;
 
 /// What a rank is that is ordered by nothing but its own partition; none for all other functions.
 pub(super) fn rank(window: &WindowFunction) -> Option<Expr> {
-    let rank = match window.fun.name() {
-        "rank" | "dense_rank" => ScalarValue::UInt64(Some(1)),
-        "percent_rank" => ScalarValue::Float64(Some(0.0)),
-        "cume_dist" => ScalarValue::Float64(Some(1.0)),
+    // Two ranks over one partition must not be the same expression under two names: DataFusion would compute it once, in a
+    // form that it cannot execute.
+    let (rank, function) = match window.fun.name() {
+        "rank" => (ScalarValue::UInt64(Some(1)), max_udaf()),
+        "dense_rank" => (ScalarValue::UInt64(Some(1)), min_udaf()),
+        "percent_rank" => (ScalarValue::Float64(Some(0.0)), max_udaf()),
+        "cume_dist" => (ScalarValue::Float64(Some(1.0)), max_udaf()),
         _ => return None,
     };
     let partition = &window.params.partition_by;
@@ -21,7 +24,7 @@ pub(super) fn rank(window: &WindowFunction) -> Option<Expr> {
         return None;
     }
     // A window node has window functions only.
-    let mut constant = WindowFunction::new(max_udaf(), vec![Expr::Literal(rank, None)]);
+    let mut constant = WindowFunction::new(function, vec![Expr::Literal(rank, None)]);
     constant.params.partition_by = partition.clone();
     Some(Expr::WindowFunction(Box::new(constant)))
 }

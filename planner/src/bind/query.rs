@@ -13,7 +13,7 @@ use plan::{PlanError, SqlState};
 
 use super::context::Context;
 use super::errors::plan_error;
-use super::{casts, lateral, names, operators, parameters, placement, quantified, select_list, types, walk};
+use super::{casts, lateral, names, operators, parameters, placement, quantified, select_list, ties, types, walk};
 use crate::windows::{select_of, table_factor};
 
 /// DataFusion's options for reading syntax trees.
@@ -84,6 +84,7 @@ impl Context<'_> {
         self.binder()
             .sql_statement_to_plan_with_context(statement, &mut planner_context)
             .and_then(lateral::rewrite)
+            .and_then(ties::rewrite)
             .and_then(casts::restore)
             .map_err(|error| self.error(error))
     }
@@ -173,15 +174,19 @@ fn check_query(query: &ast::Query) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// `FETCH FIRST n ROWS ONLY` is `LIMIT n`.
+/// `FETCH FIRST n ROWS ONLY` is `LIMIT n`; WITH TIES is marked, see [`ties`].
 fn limit_of_fetch(query: &mut ast::Query) -> Result<(), PlanError> {
     let Some(fetch) = query.fetch.take() else { return Ok(()) };
-    if fetch.with_ties || fetch.percent {
-        return Err(PlanError::unsupported("FETCH ... WITH TIES and FETCH ... PERCENT")
-            .with_hint("Filter by rank() OVER (ORDER BY ...) in a query around this one."));
+    if fetch.percent {
+        return Err(PlanError::unsupported("FETCH ... PERCENT")
+            .with_hint("Filter by percent_rank() OVER (ORDER BY ...) in a query around this one."));
+    }
+    if fetch.with_ties && query.order_by.is_none() {
+        return Err(ties::without_order());
     }
     let one = || ast::Expr::Value(ast::Value::Number("1".to_string(), false).with_empty_span());
     let rows = fetch.quantity.unwrap_or_else(one);
+    let rows = if fetch.with_ties { ties::mark(rows) } else { rows };
     let offset = match query.limit_clause.take() {
         Some(ast::LimitClause::LimitOffset { limit: None, offset, .. }) => offset,
         None => None,

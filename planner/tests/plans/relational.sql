@@ -240,9 +240,9 @@ Materialize (stored by key (g))
 
 SELECT id, v FROM t ORDER BY v DESC LIMIT 3
 ----
-Materialize (stored as counted rows)
-  -> recompute Sort: t.v DESC NULLS FIRST, t.id ASC NULLS LAST, fetch=3 (node 2)
-       no key, retracting, state grows with all rows of its inputs and of its output
+Materialize (stored by key (id))
+  -> top_n 3 by t.v DESC, t.id (node 2)
+       key (id), retracting, state grows with all rows of its input
     -> project t.id, t.v (node 1)
          key (id), retracting, no state
       -> Import t (node 0)
@@ -250,11 +250,11 @@ Materialize (stored as counted rows)
 
 SELECT id, row_number() OVER (PARTITION BY g ORDER BY v) AS n FROM t
 ----
-Materialize (stored as counted rows)
+Materialize (stored by key (id))
   -> project t.id, CAST(row_number() PARTITION BY [t.g] ORDER BY [t.v ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW AS Int64) AS n (node 2)
-       no key, retracting, no state
-    -> recompute WindowAggr: windowExpr=[[row_number() PARTITION BY [t.g] ORDER BY [t.v ASC NULLS LAST, t.id ASC NULLS LAST, t.g ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW AS row_number() PARTITION BY [t.g] ORDER BY [t.v ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW]] (node 1)
-         no key, retracting, state grows with all rows of its inputs and of its output
+       key (id), retracting, no state
+    -> window row_number() per t.g by t.v, t.id, t.g; a change reaches the rows behind it (node 1)
+         key (id), retracting, state grows with all rows of its input
       -> Import t (node 0)
            key (id), retracting, no state
 

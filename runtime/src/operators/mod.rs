@@ -17,15 +17,18 @@ pub mod filter;
 pub mod harness;
 pub mod join;
 pub mod materialize;
+mod ordered;
 pub mod project;
 pub mod recompute;
 pub mod recursion;
 pub mod sort;
 #[cfg(test)]
 mod tests;
+pub mod top_n;
 pub mod union;
 pub mod unnest;
 pub mod values;
+pub mod window;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -126,6 +129,8 @@ pub(crate) fn state_tables<const N: usize>(tables: Vec<StateTable>) -> Result<[S
 pub fn definitions() -> Vec<Arc<dyn OperatorDef>> {
     vec![
         Arc::new(values::ValuesDefinition),
+        // Before what it is made of: a sort, and a filter over a window function.
+        Arc::new(top_n::TopNDefinition),
         Arc::new(sort::SortDefinition),
         Arc::new(project::ProjectDefinition),
         Arc::new(filter::FilterDefinition),
@@ -135,6 +140,7 @@ pub fn definitions() -> Vec<Arc<dyn OperatorDef>> {
         Arc::new(aggregate::AggregateDefinition),
         Arc::new(join::JoinDefinition),
         Arc::new(recursion::RecursionDefinition),
+        Arc::new(window::WindowDefinition),
         // Last, since it takes everything.
         Arc::new(recompute::RecomputeDefinition),
     ]

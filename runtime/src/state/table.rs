@@ -208,26 +208,77 @@ impl StateTable {
         let partition = self.place(partition);
         let mut cache = self.cache.borrow_mut();
         let (start, end) = prefix_range(cache.table(), partition, prefix);
-        let loaded = cache.covers(partition, prefix)
-            || self.load_prefix(&mut cache, partition, prefix, limits::PREFIX_PROBE_ENTRIES)?;
+        let loaded = self.probe_prefix(&mut cache, partition, prefix)?;
         let mut found = if loaded { cache.entries(&start, &end, 1) } else { self.merged(&mut cache, &start, &end, 1)? };
         Ok(found.pop())
+    }
+
+    /// At most `limit` entries whose key begins with the prefix: those with the smallest keys, in key order.
+    pub fn first_entries(&self, partition: u16, prefix: &[u8], limit: usize) -> Result<Vec<Entry>> {
+        let partition = self.place(partition);
+        let mut cache = self.cache.borrow_mut();
+        let (start, end) = prefix_range(cache.table(), partition, prefix);
+        let loaded = self.probe_prefix(&mut cache, partition, prefix)?;
+        if loaded { Ok(cache.entries(&start, &end, limit)) } else { self.merged(&mut cache, &start, &end, limit) }
     }
 
     /// The entry with the greatest key that begins with the prefix.
     pub fn last_with_prefix(&self, partition: u16, prefix: &[u8]) -> Result<Option<Entry>> {
         let partition = self.place(partition);
         let mut cache = self.cache.borrow_mut();
-        let (start, mut end) = prefix_range(cache.table(), partition, prefix);
-        let loaded = cache.covers(partition, prefix)
-            || self.load_prefix(&mut cache, partition, prefix, limits::PREFIX_PROBE_ENTRIES)?;
+        let (start, end) = prefix_range(cache.table(), partition, prefix);
+        let loaded = self.probe_prefix(&mut cache, partition, prefix)?;
+        self.last_in(&mut cache, loaded, &start, end)
+    }
+
+    /// At most `limit` entries whose key begins with the prefix and is smaller than a key: those with the greatest keys,
+    /// the greatest first. For few entries: each is looked up by itself.
+    pub fn last_entries_before(&self, partition: u16, prefix: &[u8], key: &[u8], limit: usize) -> Result<Vec<Entry>> {
+        let partition = self.place(partition);
+        let mut cache = self.cache.borrow_mut();
+        let (start, _) = prefix_range(cache.table(), partition, prefix);
+        let mut end = layout::store_key(cache.table(), partition, key);
+        let loaded = self.probe_prefix(&mut cache, partition, prefix)?;
+        let mut found = Vec::new();
+        while found.len() < limit {
+            let Some(entry) = self.last_in(&mut cache, loaded, &start, end)? else { break };
+            end = layout::store_key(cache.table(), partition, &entry.0);
+            found.push(entry);
+        }
+        Ok(found)
+    }
+
+    /// At most `limit` entries whose key begins with the prefix and is not smaller than a key: those with the smallest
+    /// keys, in key order.
+    pub fn first_entries_from(&self, partition: u16, prefix: &[u8], key: &[u8], limit: usize) -> Result<Vec<Entry>> {
+        let partition = self.place(partition);
+        let mut cache = self.cache.borrow_mut();
+        let (_, end) = prefix_range(cache.table(), partition, prefix);
+        let start = layout::store_key(cache.table(), partition, key);
+        match self.probe_prefix(&mut cache, partition, prefix)? {
+            true => Ok(cache.entries(&start, &end, limit)),
+            false => self.merged(&mut cache, &start, &end, limit),
+        }
+    }
+
+    /// Whether all entries under a prefix are in memory; reads them if they are few.
+    fn probe_prefix(&self, cache: &mut TableCache, partition: u16, prefix: &[u8]) -> Result<bool> {
+        Ok(cache.covers(partition, prefix)
+            || self.load_prefix(cache, partition, prefix, limits::PREFIX_PROBE_ENTRIES)?)
+    }
+
+    /// The entry with the greatest key from one store key to before another.
+    fn last_in(&self, cache: &mut TableCache, loaded: bool, start: &Bytes, mut end: Bytes) -> Result<Option<Entry>> {
         let live = |cached: &Cached| Some((Bytes::copy_from_slice(&cached.key()[HEADER_LENGTH..]), cached.to_bytes()?));
+        if *start >= end {
+            return Ok(None);
+        }
         if loaded {
-            return Ok(cache.range(&start, &end).rev().find_map(live));
+            return Ok(cache.range(start, &end).rev().find_map(live));
         }
         loop {
-            let stored = self.latest.last(&start, &end)?;
-            let from = stored.as_ref().map_or(&start, |(key, _)| key).clone();
+            let stored = self.latest.last(start, &end)?;
+            let from = stored.as_ref().map_or(start, |(key, _)| key).clone();
             if let Some(entry) = cache.range(&from, &end).rev().find_map(live) {
                 return Ok(Some(entry));
             }

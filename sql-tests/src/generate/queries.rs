@@ -11,7 +11,7 @@ struct From {
 impl Generator {
     /// A query and its columns.
     pub(super) fn query(&mut self, depth: usize) -> (String, Vec<Column>) {
-        match self.between(0, 20) {
+        match self.between(0, 22) {
             0..=4 => self.projection(depth),
             5..=9 => self.grouping(depth),
             10 => self.distinct(depth),
@@ -22,7 +22,9 @@ impl Generator {
             16 => self.scalar_subquery(depth),
             17 => self.derived(depth),
             18 => self.common_table(depth),
-            19 => self.recursion(depth),
+            19 => self.top(depth),
+            20 => self.window_function(depth),
+            21 => self.recursion(depth),
             _ => self.grouping_sets(depth),
         }
     }
@@ -128,7 +130,7 @@ impl Generator {
         (0..self.between(1, most)).map(|_| self.pick(scope).kind).collect()
     }
 
-    fn projection(&mut self, depth: usize) -> (String, Vec<Column>) {
+    pub(super) fn projection(&mut self, depth: usize) -> (String, Vec<Column>) {
         let from = self.from(depth);
         let kinds = self.some_kinds(&from.scope, 4);
         let (list, columns) = self.select_list(&from.scope, &kinds, 2);
@@ -216,58 +218,6 @@ impl Generator {
         let (right, _) = side(self);
         let operator = self.pick(&["UNION ALL", "UNION ALL", "UNION", "EXCEPT", "INTERSECT"]);
         (format!("{left} {operator} {right}"), columns)
-    }
-
-    fn top(&mut self, depth: usize) -> (String, Vec<Column>) {
-        let (inner, columns) = self.projection(depth);
-        let directions: Vec<String> = columns
-            .iter()
-            .map(|column| {
-                let direction = self.pick(&["", " DESC", " NULLS FIRST", " DESC NULLS LAST"]);
-                format!("{}{direction}", column.name)
-            })
-            .collect();
-        let offset = if self.chance(0.3) { format!(" OFFSET {}", self.between(1, 3)) } else { String::new() };
-        let alias = self.fresh("q");
-        let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
-        let sql = format!(
-            "SELECT {} FROM ({inner}) {alias} ORDER BY {} LIMIT {}{offset}",
-            names.join(", "),
-            directions.join(", "),
-            self.between(1, 6)
-        );
-        (sql, columns)
-    }
-
-    fn window_function(&mut self, depth: usize) -> (String, Vec<Column>) {
-        let (inner, mut columns) = self.projection(depth);
-        let all: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
-        let parted = self.chance(0.6);
-        let partition = if parted { format!("PARTITION BY {} ", self.pick(&all)) } else { String::new() };
-        let order = all.join(", ");
-        let numbers: Vec<String> = columns
-            .iter()
-            .filter(|column| matches!(column.kind, Type::Int | Type::Big | Type::Numeric))
-            .map(|column| column.name.clone())
-            .collect();
-        let over = format!("OVER ({partition}ORDER BY {order})");
-        let (call, kind) = match self.between(0, 5) {
-            0 => (format!("row_number() {over}"), Type::Big),
-            1 => (format!("rank() {over}"), Type::Big),
-            2 => (format!("dense_rank() {over}"), Type::Big),
-            3 => (format!("count(*) {over}"), Type::Big),
-            4 => (format!("lag({}) {over}", columns[0].name), columns[0].kind),
-            _ if numbers.is_empty() => (format!("row_number() {over}"), Type::Big),
-            _ => {
-                let frame = "ROWS BETWEEN 1 PRECEDING AND CURRENT ROW";
-                let number = self.pick(&numbers);
-                (format!("max({number}) OVER ({partition}ORDER BY {order} {frame})"), Type::Numeric)
-            }
-        };
-        let (alias, name) = (self.fresh("q"), self.fresh("f"));
-        let sql = format!("SELECT {order}, {call} AS {name} FROM ({inner}) {alias}");
-        columns.push(Column { name, kind });
-        (sql, columns)
     }
 
     fn with_subquery(&mut self, depth: usize) -> (String, Vec<Column>) {

@@ -12,17 +12,17 @@ use plan::{PlanError, Relation, RelationSource};
 use crate::expressions::message_of;
 
 /// A part of a plan and what it reads.
-pub(super) struct Cut {
+pub(in crate::operators) struct Cut {
     /// The part, scanning an [`InputSource`] for each input.
-    pub(super) query: LogicalPlan,
+    pub(in crate::operators) query: LogicalPlan,
     /// What it reads, by port.
-    pub(super) inputs: Vec<Input>,
+    pub(in crate::operators) inputs: Vec<Input>,
     /// The nodes in it, a line each.
-    pub(super) replaced: Vec<String>,
+    pub(in crate::operators) replaced: Vec<String>,
 }
 
 /// What a part of a plan reads.
-pub(super) enum Input {
+pub(in crate::operators) enum Input {
     /// The output of a node below.
     Plan(LogicalPlan),
     /// A stored relation.
@@ -31,7 +31,7 @@ pub(super) enum Input {
 
 impl Input {
     /// The columns as the placeholder shows them.
-    pub(super) fn schema(&self) -> SchemaRef {
+    pub(in crate::operators) fn schema(&self) -> SchemaRef {
         match self {
             Input::Plan(plan) => numbered_columns(plan),
             Input::Relation(relation) => relation.schema.clone(),
@@ -54,7 +54,7 @@ impl TableSource for InputSource {
 }
 
 /// Cuts the root of a plan out, or all of the plan if its root cannot be parted from what is below.
-pub(super) fn cut(plan: &LogicalPlan) -> Result<Cut, PlanError> {
+pub(in crate::operators) fn cut(plan: &LogicalPlan) -> Result<Cut, PlanError> {
     refuse_statements(plan)?;
     let counts = matches!(plan, LogicalPlan::Limit(_));
     let cut = if can_be_cut(plan, counts) { cut_root(plan, counts) } else { cut_leaves(plan) };

@@ -265,8 +265,8 @@ impl StoredInput {
 
 /// The rows of an input that the query sees.
 #[derive(Debug, Default)]
-struct Rows {
-    batches: Mutex<Vec<RecordBatch>>,
+pub(in crate::operators) struct Rows {
+    pub(in crate::operators) batches: Mutex<Vec<RecordBatch>>,
 }
 
 /// An input as a table of the query.
@@ -292,7 +292,7 @@ impl PartitionStream for RowsStream {
 }
 
 /// The same columns under other names, nullability and metadata; cast where a type differs in form only.
-fn with_schema(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+pub(in crate::operators) fn with_schema(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     if batch.schema() == *schema {
         return Ok(batch.clone());
     }
@@ -310,7 +310,10 @@ fn with_schema(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
 }
 
 /// The query with its placeholders replaced by the rows of its inputs.
-fn over_rows(query: &LogicalPlan, inputs: &[Arc<Rows>]) -> std::result::Result<LogicalPlan, DataFusionError> {
+pub(in crate::operators) fn over_rows(
+    query: &LogicalPlan,
+    inputs: &[Arc<Rows>],
+) -> std::result::Result<LogicalPlan, DataFusionError> {
     let replaced = query.clone().transform_down_with_subqueries(|node| {
         let LogicalPlan::TableScan(scan) = node else { return Ok(Transformed::no(node)) };
         let Some(source) = scan.source.downcast_ref::<InputSource>() else {
@@ -327,7 +330,7 @@ fn over_rows(query: &LogicalPlan, inputs: &[Arc<Rows>]) -> std::result::Result<L
     Ok(replaced.data)
 }
 
-async fn physical_plan(
+pub(in crate::operators) async fn physical_plan(
     query: &LogicalPlan,
     session: &SessionState,
 ) -> std::result::Result<Arc<dyn ExecutionPlan>, DataFusionError> {
@@ -335,7 +338,7 @@ async fn physical_plan(
 }
 
 /// Whether a query can be planned.
-pub(super) fn check(
+pub(in crate::operators) fn check(
     query: &LogicalPlan,
     session: &SessionState,
     inputs: &[SchemaRef],

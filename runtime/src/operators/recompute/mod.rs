@@ -15,8 +15,8 @@
 //!
 //! It is last in the list of operators because it matches anything. The cost of an epoch is that of the query.
 
-mod cut;
-mod exec;
+pub(super) mod cut;
+pub(super) mod exec;
 #[cfg(test)]
 mod tests;
 

@@ -1,0 +1,116 @@
+//! Window functions: values computed of each row and the rows around it (`OVER`).
+//!
+//! For the rows `R[p]` of each partition `p`, at every epoch
+//!
+//! ```text
+//! output = { (r, f1(r, R[p]), ..., fn(r, R[p])) | r in R[p] }
+//! ```
+//!
+//! The functions are computed by DataFusion's own execution of the window, so a view cannot differ from its query. What
+//! is emitted is the difference of its results over the rows as they were and as they are. Rows that no change reaches
+//! have the same results both times and need not be looked at:
+//! - partitions without changes never are;
+//! - if every function runs with the rows (numbers and ranks, aggregates up to the current row), those before the first
+//!   changed one are not; see [`running`];
+//! - if every function looks at most `n` rows back and ahead (lag, lead, frames in ROWS with two bounds), the rows from
+//!   `2 n` before to `2 n` after each change are enough. Those within `n` of a change see all that they look at. The
+//!   `n` outermost on each side may miss something, but the same thing both times, so it cancels.
+//!
+//! A partition for which a function fails (an overflow, say) is not in the output but in the errors output, with its key
+//! as row, for as long as that is so.
+//!
+//! State: table 0, the rows in order (see [`super::ordered`]); for running functions, table 1 (see [`running`]).
+
+use std::any::Any;
+use std::fmt;
+
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+use plan::{Distribution, Properties, Spec, StateBound};
+
+use self::running::Running;
+use super::ordered::Layout;
+use super::{BuildContext, Operator, OperatorDef, spec_of};
+use crate::error::Result;
+
+mod exec;
+mod lower;
+mod reach;
+mod running;
+#[cfg(test)]
+mod tests;
+
+const NAME: &str = "window";
+
+/// Recognises and builds window functions.
+#[derive(Debug)]
+pub struct WindowDefinition;
+
+/// Window functions as data.
+struct WindowSpec {
+    layout: Layout,
+    /// How many rows from a change the last row is whose results it may change; none if that may be any of its partition.
+    reach: Option<usize>,
+    /// The functions, if all of them run with the rows.
+    running: Option<Vec<Running>>,
+    /// The window over a placeholder for its input.
+    query: LogicalPlan,
+    /// Functions and settings to plan and run it with.
+    session: SessionState,
+    schema: SchemaRef,
+    text: String,
+}
+
+impl fmt::Debug for WindowSpec {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("WindowSpec").field("layout", &self.layout).field("text", &self.text).finish()
+    }
+}
+
+impl Spec for WindowSpec {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn properties(&self, inputs: &[&Properties]) -> Properties {
+        let width = self.layout.width;
+        let in_row = |key: &&Vec<usize>| key.iter().all(|column| *column < width);
+        Properties {
+            keys: inputs[0].keys.iter().filter(in_row).cloned().collect(),
+            append_only: false,
+            watermarks: Vec::new(),
+            state: StateBound::Unbounded("all rows of its input".to_owned()),
+        }
+    }
+
+    fn distribution(&self, _port: usize) -> Distribution {
+        Distribution::ByKey(self.layout.partition.clone())
+    }
+
+    fn state_tables(&self) -> usize {
+        if self.running.is_some() { 2 } else { 1 }
+    }
+
+    fn detail(&self) -> String {
+        self.text.clone()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl OperatorDef for WindowDefinition {
+    fn build(&self, spec: &dyn Spec, context: BuildContext) -> Result<Box<dyn Operator>> {
+        Ok(Box::new(exec::WindowOperator::new(spec_of::<WindowSpec>(spec)?, context)?))
+    }
+}

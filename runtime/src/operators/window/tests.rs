@@ -1,0 +1,149 @@
+//! Tests of window functions over deltas: by hand, and against DataFusion over random changes.
+
+use rand::Rng;
+
+use crate::operators::harness::{Harness, Setting, Table, table};
+
+fn sales() -> Table {
+    table("t", "id int8, g int4, v int4")
+}
+
+#[test]
+fn a_change_moves_what_comes_behind_it() {
+    let query = "SELECT id, sum(v) OVER (PARTITION BY g ORDER BY id) AS s FROM t";
+    let mut harness = Harness::new(vec![sales()], query);
+    assert!(harness.operators().contains(&"window") && !harness.operators().contains(&"recompute"));
+    assert_eq!(
+        harness.epoch(&[("t", "+1 | 1 | 1 | 10\n+1 | 2 | 1 | 20\n+1 | 3 | 2 | 5")]),
+        "+1 | 1 | 10\n+1 | 2 | 30\n+1 | 3 | 5"
+    );
+    harness.restart();
+    assert_eq!(harness.epoch(&[("t", "-1 | 1 | 1 | 10")]), "-1 | 1 | 10\n+1 | 2 | 20\n-1 | 2 | 30");
+    assert_eq!(harness.epoch(&[("t", "+1 | 4 | NULL | 7")]), "+1 | 4 | 7");
+    harness.check();
+}
+
+#[test]
+fn only_neighbours_of_a_change_are_emitted() {
+    let query = "SELECT id, lag(v) OVER (ORDER BY id) AS p, lead(v, 2) OVER (ORDER BY id) AS n FROM t";
+    let mut harness = Harness::new(vec![sales()], query);
+    let rows: Vec<String> = (0..50).map(|id| format!("+1 | {id} | 1 | {id}")).collect();
+    harness.epoch(&[("t", &rows.join("\n"))]);
+    harness.restart();
+    assert_eq!(
+        harness.epoch(&[("t", "-1 | 20 | 1 | 20")]),
+        "-1 | 18 | 17 | 20\n+1 | 18 | 17 | 21\n-1 | 19 | 18 | 21\n+1 | 19 | 18 | 22\n-1 | 20 | 19 | 22\n\
+         +1 | 21 | 19 | 23\n-1 | 21 | 20 | 23"
+    );
+    harness.check();
+}
+
+#[test]
+fn a_partition_that_fails_is_among_the_errors() {
+    fails_and_recovers("SELECT id, max(10 / v) OVER (PARTITION BY g) AS m FROM t");
+    fails_and_recovers("SELECT id, max(10 / v) OVER (PARTITION BY g ORDER BY id DESC) AS m FROM t");
+}
+
+fn fails_and_recovers(query: &str) {
+    let mut harness = Harness::new(vec![sales()], query);
+    harness.epoch(&[("t", "+1 | 1 | 1 | 2\n+1 | 2 | 2 | 5")]);
+    harness.epoch(&[("t", "+1 | 3 | 1 | 0")]);
+    assert_eq!(harness.output(), "+1 | 2 | 2");
+    assert!(harness.errors().contains("division by zero"), "{}", harness.errors());
+    harness.restart();
+    harness.epoch(&[("t", "-1 | 3 | 1 | 0\n+1 | 4 | 2 | 1")]);
+    assert_eq!(harness.errors(), "");
+    harness.check();
+}
+
+/// Orders are total, or the function does not depend on it, so that DataFusion has no choice.
+const QUERIES: &[&str] = &[
+    "SELECT *, row_number() OVER (PARTITION BY g ORDER BY v, id) AS n FROM t",
+    "SELECT *, rank() OVER (ORDER BY v DESC) AS r, dense_rank() OVER (ORDER BY v DESC) AS d FROM t",
+    "SELECT *, sum(v) OVER (PARTITION BY g) AS s, count(*) OVER () AS c FROM t",
+    "SELECT *, sum(v) OVER (PARTITION BY g ORDER BY v) AS s FROM t",
+    "SELECT *, max(v) OVER (PARTITION BY g ORDER BY id, v ROWS BETWEEN 1 PRECEDING AND 2 FOLLOWING) AS m FROM t",
+    "SELECT *, min(v) OVER (ORDER BY id, g, v ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING) AS m FROM t",
+    "SELECT *, sum(v) OVER (ORDER BY v RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS s FROM t",
+    "SELECT *, count(v) OVER (ORDER BY v GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW) AS s FROM t",
+    "SELECT *, lag(v) OVER (PARTITION BY g ORDER BY id, v) AS p, lead(v, 2, -1) OVER (PARTITION BY g ORDER BY id, v) AS n FROM t",
+    "SELECT *, ntile(3) OVER (ORDER BY v, id, g) AS n, percent_rank() OVER (PARTITION BY g ORDER BY v) AS p FROM t",
+    "SELECT *, first_value(id) OVER (PARTITION BY g ORDER BY v, id) AS f, last_value(id) OVER (PARTITION BY g ORDER BY v, id) AS l FROM t",
+    "SELECT *, sum(v) FILTER (WHERE id > 2) OVER (PARTITION BY g + 1 ORDER BY v * 2, id ROWS UNBOUNDED PRECEDING) AS s FROM t",
+    "SELECT g, sum(count(*)) OVER (ORDER BY g) AS s FROM t GROUP BY g",
+];
+
+#[test]
+fn random_changes() {
+    for (number, query) in QUERIES.iter().enumerate() {
+        for (cache_bytes, keyed, rows) in [(1 << 24, false, 6), (0, true, 3), (2000, false, 1), (1 << 24, true, 1)] {
+            let setting = Setting { workers: 1 + number % 3, cache_bytes, seed: number as u64 };
+            let sales = if keyed { sales().key(&[0]) } else { sales() };
+            let mut harness = Harness::with(vec![sales], query, setting);
+            assert!(harness.operators().contains(&"window"), "{query}: {:?}", harness.operators());
+            assert!(!harness.operators().contains(&"recompute"), "{query}: {:?}", harness.operators());
+            for epoch in 0..25 {
+                let mut row = |random: &mut rand::rngs::StdRng| {
+                    let id = random.random_range(0..if keyed { 60 } else { 4 });
+                    let value = match random.random_range(0..8) {
+                        0 => "NULL".to_string(),
+                        _ => random.random_range(-3..6).to_string(),
+                    };
+                    format!("{id} | {} | {value}", random.random_range(0..3))
+                };
+                let rows = if epoch == 0 { 30 } else { rows };
+                let change = harness.random_change("t", rows, &mut row);
+                harness.apply(vec![("t", change)]);
+                harness.check();
+                if epoch % 7 == 6 {
+                    harness.restart();
+                }
+            }
+        }
+    }
+}
+
+/// More changes than are looked at one by one.
+#[test]
+fn many_changes_are_taken_in_one_go() {
+    let query = "SELECT *, lag(v) OVER (PARTITION BY g ORDER BY id) AS p, lead(v, 2) OVER (PARTITION BY g ORDER BY id) AS n FROM t";
+    let setting = Setting { workers: 2, cache_bytes: 0, seed: 5 };
+    let mut harness = Harness::with(vec![sales().key(&[0])], query, setting);
+    for (start, count) in [(1000, 1200), (2500, 900), (0, 600), (2150, 700)] {
+        let rows: Vec<String> = (start..start + count).step_by(2).map(|id| format!("+1 | {id} | 1 | {id}")).collect();
+        let new = if start == 2150 { rows.iter().map(|row| row.replace("+1 | ", "+1 | 10")).collect() } else { rows };
+        harness.epoch(&[("t", &new.join("\n"))]);
+        harness.check();
+        harness.restart();
+    }
+    let gone: Vec<String> = (1000..1700).step_by(2).map(|id| format!("-1 | {id} | 1 | {id}")).collect();
+    harness.epoch(&[("t", &gone.join("\n"))]);
+    harness.check();
+}
+
+/// Far more rows than there are between two checkpoints.
+#[test]
+fn what_runs_goes_on_at_a_checkpoint() {
+    let queries = [
+        "SELECT *, row_number() OVER (PARTITION BY g ORDER BY id) AS n, sum(v) OVER (PARTITION BY g ORDER BY id) AS s FROM t",
+        "SELECT *, rank() OVER (ORDER BY v) AS r, dense_rank() OVER (ORDER BY v) AS d, count(*) OVER (ORDER BY v) AS c FROM t",
+        "SELECT *, avg(v) OVER (ORDER BY id DESC ROWS UNBOUNDED PRECEDING) AS a, min(v) OVER (ORDER BY id DESC) AS m FROM t",
+    ];
+    for (number, query) in queries.iter().enumerate() {
+        let setting = Setting { workers: 2, cache_bytes: [1 << 24, 0, 5000][number], seed: number as u64 };
+        let mut harness = Harness::with(vec![sales().key(&[0])], query, setting);
+        assert!(!harness.operators().contains(&"recompute"), "{query}: {:?}", harness.operators());
+        for epoch in 0..40 {
+            let mut row = |random: &mut rand::rngs::StdRng| {
+                let (id, value) = (random.random_range(0..3000), random.random_range(-3..300 / (1 + epoch as i32 % 7)));
+                format!("{id} | {} | {value}", random.random_range(0..2))
+            };
+            let change = harness.random_change("t", if epoch == 0 { 700 } else { 1 + epoch % 3 }, &mut row);
+            harness.apply(vec![("t", change)]);
+            harness.check();
+            if epoch % 7 == 6 {
+                harness.restart();
+            }
+        }
+    }
+}
