@@ -190,8 +190,23 @@ impl StateTable {
 
     /// The entry with the greatest key that begins with the prefix.
     pub fn last_with_prefix(&self, partition: u16, prefix: &[u8]) -> Result<Option<Entry>> {
+        let end = prefix_range(self.cache.borrow().table(), partition, prefix).1;
+        self.last_in(partition, prefix, end)
+    }
+
+    /// The entry with the greatest key that begins with the prefix and is less than a key.
+    pub fn last_before(&self, partition: u16, prefix: &[u8], key: &[u8]) -> Result<Option<Entry>> {
+        let end = layout::store_key(self.cache.borrow().table(), partition, key);
+        self.last_in(partition, prefix, end)
+    }
+
+    /// The entry with the greatest key that begins with the prefix, before a key of the store.
+    fn last_in(&self, partition: u16, prefix: &[u8], mut end: Bytes) -> Result<Option<Entry>> {
         let mut cache = self.cache.borrow_mut();
-        let (start, mut end) = prefix_range(cache.table(), partition, prefix);
+        let start = prefix_range(cache.table(), partition, prefix).0;
+        if end <= start {
+            return Ok(None);
+        }
         let loaded = cache.covers(partition, prefix)
             || self.load_prefix(&mut cache, partition, prefix, limits::PREFIX_PROBE_ENTRIES)?;
         let live = |cached: &Cached| Some((Bytes::copy_from_slice(&cached.key()[HEADER_LENGTH..]), cached.to_bytes()?));
