@@ -6,6 +6,7 @@
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
+mod aggregates;
 mod changes;
 mod expressions;
 mod over;

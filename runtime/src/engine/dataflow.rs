@@ -182,11 +182,12 @@ impl<'scope> Graph<'_, 'scope> {
             inputs.push((clock.clone(), Route::Local));
         }
         let operator = self.or_fail(spec.name(), self.build_operator(id, spec.as_ref()));
+        let owes_rows = self.description.fresh && operator.as_ref().is_some_and(|operator| operator.owes_rows());
         let placement = Placement {
             name: spec.name().to_owned(),
             operator,
             inputs,
-            closes_first_epoch: self.closes_first_epoch(),
+            closes_first_epoch: self.closes_first_epoch() || owes_rows,
             tap: None,
         };
         let (rows, failed_rows) = place(self.scope, &self.surroundings.control, placement);

@@ -4,7 +4,8 @@
 //! - Epochs do not overlap within an operator: all deltas of an epoch are absorbed, then the epoch is
 //!   closed, then the next one begins. Within an epoch deltas come in any order.
 //! - [`Operator::close`] is called for every epoch in which something was absorbed, and once for the first
-//!   epoch of the dataflow even if nothing was (a global aggregate shows a row over nothing).
+//!   epoch of the dataflow even if nothing was (a global aggregate shows a row over nothing), on the owner of the empty
+//!   key and wherever [`Operator::owes_rows`] says so.
 //! - State is kept only behind the [`StateTable`]s that [`BuildContext`] hands over, keyed so that a row's
 //!   partition is that of its distribution key. An operator neither knows its worker nor sees all keys.
 //! - What an operator emits for an epoch is consolidated (no weight 0, no +1 and -1 of the same row) when it
@@ -48,6 +49,11 @@ pub trait Operator {
     fn absorb(&mut self, port: usize, delta: Delta, output: &mut Output) -> Result<()>;
     /// Everything of the epoch has been absorbed: emit what was held back and write state.
     fn close(&mut self, epoch: Epoch, output: &mut Output) -> Result<()>;
+    /// Whether the operator has rows to emit in the first epoch though nothing came, on a worker that need not be the owner
+    /// of the empty key.
+    fn owes_rows(&self) -> bool {
+        false
+    }
 }
 
 /// What an operator emits.

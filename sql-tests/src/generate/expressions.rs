@@ -164,28 +164,4 @@ impl Generator {
             }
         }
     }
-
-    /// An aggregate call and its type.
-    pub(super) fn aggregate(&mut self, scope: &[Column]) -> (String, Type) {
-        let mut kind = self.pick(scope).kind;
-        let name = self.pick(&["count", "count", "sum", "sum", "avg", "min", "max"]);
-        if matches!(name, "sum" | "avg") && !matches!(kind, Type::Int | Type::Big | Type::Numeric | Type::Float) {
-            kind = Type::Int;
-        }
-        if matches!(name, "min" | "max") && kind == Type::Bool {
-            kind = Type::Int;
-        }
-        let distinct = if self.chance(0.2) { "DISTINCT " } else { "" };
-        let star = name == "count" && distinct.is_empty() && self.chance(0.4);
-        let argument = if star { "*".into() } else { self.expression(scope, kind, 1) };
-        let filter =
-            if self.chance(0.2) { format!(" FILTER (WHERE {})", self.condition(scope, 1)) } else { String::new() };
-        let result = match (name, kind) {
-            ("count", _) => Type::Big,
-            ("sum", Type::Int) => Type::Big,
-            ("sum", Type::Big) | ("avg", Type::Int | Type::Big) => Type::Numeric,
-            (_, kind) => kind,
-        };
-        (format!("{name}({distinct}{argument}){filter}"), result)
-    }
 }

@@ -194,13 +194,21 @@ impl Generator {
         let (a, b) = (self.fresh("g"), self.fresh("g"));
         columns.push(Column { name: a.clone(), kind: first.kind });
         columns.push(Column { name: b.clone(), kind: second.kind });
-        let sets = match self.between(0, 2) {
+        let sets = match self.between(0, 3) {
             0 => format!("ROLLUP ({}, {})", first.name, second.name),
             1 => format!("CUBE ({}, {})", first.name, second.name),
+            2 => format!("GROUPING SETS (({}, {}), ({}), ({}), ())", first.name, second.name, second.name, second.name),
             _ => format!("GROUPING SETS (({}), ({}), ())", first.name, second.name),
         };
-        let list = format!("{}, {} AS {a}, {} AS {b}", items.join(", "), first.name, second.name);
-        (format!("SELECT {list} FROM {} GROUP BY {sets}", from.sql), columns)
+        let mut list = format!("{}, {} AS {a}, {} AS {b}", items.join(", "), first.name, second.name);
+        if self.chance(0.5) {
+            let name = self.fresh("g");
+            let arguments = self.pick(&[first.name.clone(), format!("{}, {}", second.name, first.name)]);
+            list.push_str(&format!(", GROUPING({arguments}) AS {name}"));
+            columns.push(Column { name, kind: Type::Int });
+        }
+        let filter = self.filter(&from.scope);
+        (format!("SELECT {list} FROM {}{filter} GROUP BY {sets}", from.sql), columns)
     }
 
     fn set_operation(&mut self, depth: usize) -> (String, Vec<Column>) {

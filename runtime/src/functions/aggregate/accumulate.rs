@@ -1,38 +1,40 @@
-//! DataFusion's accumulators over the sums.
+//! DataFusion's accumulators over states that are sums.
 
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BinaryArray, BinaryBuilder, BooleanArray};
+use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 
-use super::grouped::{GroupedSums, Rows, grouped_sums};
+use super::codec;
+use super::grouped::Rows;
 use super::interner::Interner;
-use super::results::Function;
+use super::invertible::{GroupedStates, Invertible, grouped_states};
 use crate::delta::key::KeyEncoder;
 
 /// What is computed: the function over values of a type.
 #[derive(Debug, Clone)]
 pub struct Computation {
-    /// The function.
-    pub function: Function,
-    /// Type of the values.
-    pub argument: DataType,
+    /// The aggregate.
+    pub aggregate: Invertible,
+    /// Types of the values.
+    pub arguments: Vec<DataType>,
     /// Type of the result.
     pub result: DataType,
 }
 
 impl Computation {
-    fn sums(&self) -> Result<Box<dyn GroupedSums>> {
-        grouped_sums(&self.argument).ok_or_else(|| {
-            DataFusionError::Internal(format!("{} over {} was planned", self.function.name(), self.argument))
+    fn states(&self) -> Result<Box<dyn GroupedStates>> {
+        grouped_states(self.aggregate.family(), &self.arguments).ok_or_else(|| {
+            DataFusionError::Internal(format!("{} over {:?} was planned", self.aggregate.name(), self.arguments))
         })
     }
 
     /// The result of the first so many groups; an error of one is an error of all.
-    fn finish(&self, sums: &dyn GroupedSums, groups: usize) -> Result<ArrayRef> {
-        let mut results = sums.finish(self.function, groups, &self.result);
+    fn finish(&self, sums: &dyn GroupedStates, groups: usize) -> Result<ArrayRef> {
+        let mut results = sums.finish(self.aggregate, groups, &self.result);
         match results.errors.pop() {
             Some((_, error)) => Err(DataFusionError::External(Box::new(error))),
             None => Ok(results.values),
@@ -52,7 +54,7 @@ fn binary(array: &ArrayRef) -> Result<&BinaryArray> {
 #[derive(Debug)]
 pub struct SumAccumulator {
     computation: Computation,
-    sums: Box<dyn GroupedSums>,
+    sums: Box<dyn GroupedStates>,
     groups: Vec<usize>,
     weights: Vec<i64>,
 }
@@ -60,32 +62,32 @@ pub struct SumAccumulator {
 impl SumAccumulator {
     /// Without values.
     pub fn new(computation: Computation) -> Result<Self> {
-        let mut sums = computation.sums()?;
+        let mut sums = computation.states()?;
         sums.resize(1);
         Ok(SumAccumulator { computation, sums, groups: Vec::new(), weights: Vec::new() })
     }
 
-    fn add(&mut self, values: &ArrayRef, weight: i64) {
-        self.groups.resize(values.len(), 0);
+    fn add(&mut self, values: &[ArrayRef], weight: i64) {
+        self.groups.resize(values[0].len(), 0);
         let weights = if weight == 1 {
             None
         } else {
             self.weights.clear();
-            self.weights.resize(values.len(), weight);
+            self.weights.resize(values[0].len(), weight);
             Some(self.weights.as_slice())
         };
-        self.sums.add(values.as_ref(), Rows { groups: &self.groups, weights, filter: None });
+        self.sums.add(values, Rows { groups: &self.groups, weights, filter: None });
     }
 }
 
 impl Accumulator for SumAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.add(&values[0], 1);
+        self.add(values, 1);
         Ok(())
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.add(&values[0], -1);
+        self.add(values, -1);
         Ok(())
     }
 
@@ -131,20 +133,20 @@ pub struct DistinctSumAccumulator {
 impl DistinctSumAccumulator {
     /// Without values.
     pub fn new(computation: Computation) -> Result<Self> {
-        let encoder = KeyEncoder::new(std::slice::from_ref(&computation.argument))
-            .map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let encoder =
+            KeyEncoder::new(&computation.arguments).map_err(|error| DataFusionError::External(Box::new(error)))?;
         let sum = SumAccumulator::new(computation)?;
         Ok(DistinctSumAccumulator { sum, encoder, values: Interner::default(), counts: Vec::new() })
     }
 
-    fn add(&mut self, values: &ArrayRef, weight: i64) -> Result<()> {
-        let keys = self
-            .encoder
-            .encode(std::slice::from_ref(values))
-            .map_err(|error| DataFusionError::External(Box::new(error)))?;
-        let changed: BooleanArray = (0..values.len())
+    fn add(&mut self, values: &[ArrayRef], weight: i64) -> Result<()> {
+        let keys = self.encoder.encode(values).map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let nulls = values.iter().fold(None, |nulls: Option<NullBuffer>, column| {
+            NullBuffer::union(nulls.as_ref(), column.logical_nulls().as_ref())
+        });
+        let changed: BooleanArray = (0..keys.len())
             .map(|row| {
-                if values.is_null(row) {
+                if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
                     return Some(false);
                 }
                 let number = self.values.intern(keys.row(row));
@@ -156,7 +158,10 @@ impl DistinctSumAccumulator {
                 Some((before > 0) != (self.counts[number] > 0))
             })
             .collect();
-        let changed = datafusion::arrow::compute::filter(values, &changed)?;
+        let changed: Vec<ArrayRef> = values
+            .iter()
+            .map(|column| datafusion::arrow::compute::filter(column, &changed))
+            .collect::<std::result::Result<_, _>>()?;
         self.sum.add(&changed, weight);
         Ok(())
     }
@@ -164,11 +169,11 @@ impl DistinctSumAccumulator {
 
 impl Accumulator for DistinctSumAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.add(&values[0], 1)
+        self.add(values, 1)
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.add(&values[0], -1)
+        self.add(values, -1)
     }
 
     fn supports_retract_batch(&self) -> bool {
@@ -181,18 +186,19 @@ impl Accumulator for DistinctSumAccumulator {
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
         let present = (0..self.values.len()).filter(|number| self.counts[*number] > 0);
-        let columns = self
-            .encoder
-            .decode(present.map(|number| self.values.get(number)))
-            .map_err(|error| DataFusionError::External(Box::new(error)))?;
-        let values = columns.into_iter().next().ok_or_else(damaged)?;
-        let list = datafusion::common::utils::SingleRowListArrayBuilder::new(values).build_list_scalar();
-        Ok(vec![list])
+        let mut bytes = Vec::new();
+        present.for_each(|number| codec::put_bytes(&mut bytes, self.values.get(number)));
+        Ok(vec![ScalarValue::Binary(Some(bytes))])
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        for values in states[0].as_list_opt::<i32>().ok_or_else(damaged)?.iter().flatten() {
-            self.add(&values, 1)?;
+        for mut keys in binary(&states[0])?.iter().flatten() {
+            let mut rows = Vec::new();
+            while !keys.is_empty() {
+                rows.push(codec::take_bytes(&mut keys).ok_or_else(damaged)?);
+            }
+            let columns = self.encoder.decode(rows).map_err(|error| DataFusionError::External(Box::new(error)))?;
+            self.add(&columns, 1)?;
         }
         Ok(())
     }
@@ -206,14 +212,14 @@ impl Accumulator for DistinctSumAccumulator {
 #[derive(Debug)]
 pub struct GroupedSumAccumulator {
     computation: Computation,
-    sums: Box<dyn GroupedSums>,
+    sums: Box<dyn GroupedStates>,
     groups: usize,
 }
 
 impl GroupedSumAccumulator {
     /// Without groups.
     pub fn new(computation: Computation) -> Result<Self> {
-        let sums = computation.sums()?;
+        let sums = computation.states()?;
         Ok(GroupedSumAccumulator { computation, sums, groups: 0 })
     }
 
@@ -245,7 +251,7 @@ impl GroupsAccumulator for GroupedSumAccumulator {
         total: usize,
     ) -> Result<()> {
         self.resize(total);
-        self.sums.add(values[0].as_ref(), Rows { groups, weights: None, filter });
+        self.sums.add(values, Rows { groups, weights: None, filter });
         Ok(())
     }
 

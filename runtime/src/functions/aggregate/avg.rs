@@ -2,8 +2,9 @@
 
 use datafusion::logical_expr::AggregateUDF;
 
+use super::invertible::Invertible;
 use super::results::Function;
-use super::udaf::SumFunction;
+use super::udaf::InvertibleFunction;
 use crate::functions::{Example, FunctionDef, Implementation};
 
 /// The function.
@@ -28,5 +29,5 @@ pub static DEFINITION: FunctionDef = FunctionDef {
 };
 
 fn make() -> AggregateUDF {
-    AggregateUDF::from(SumFunction::new(Function::Average))
+    AggregateUDF::from(InvertibleFunction::new(Invertible::Sum(Function::Average), &["mean"]))
 }

@@ -6,9 +6,12 @@
 //! small and large superaccumulators"). Limbs exist only where a number has been added, so sums of numbers of similar
 //! size take few.
 //!
+//! The unit is another one for sums of integers (1) and of products of doubles (2^-2148).
+//!
 //! Addition is exact, hence in any order and with subtraction as its inverse; only [`ExactSum::round`] rounds, once, to
 //! the nearest double (ties to even).
 
+use super::big::Big;
 use super::codec;
 
 const LIMB_BITS: u32 = 32;
@@ -70,6 +73,35 @@ impl ExactSum {
             self.limbs[at + part as usize] += if negative { -digit } else { digit };
         }
         self.count_addition();
+    }
+
+    /// Adds an integer, in digits of 32 bits, times `2^position` units.
+    pub fn add_digits(&mut self, digits: &[u32], position: u32, negative: bool) {
+        // Positions of products of doubles are below 2^13.
+        let (limb, shift) = ((position / LIMB_BITS) as u8, position % LIMB_BITS);
+        let at = self.window(limb, digits.len() + 1);
+        let mut carry = 0u64;
+        for (limb, digit) in self.limbs[at..].iter_mut().zip(digits.iter().chain(std::iter::once(&0))) {
+            carry |= u64::from(*digit) << shift;
+            let part = carry as i64 & LIMB_MASK;
+            *limb += if negative { -part } else { part };
+            carry >>= LIMB_BITS;
+        }
+        self.count_addition();
+    }
+
+    /// The sum as an integer in units.
+    pub fn to_big(&self) -> Big {
+        let mut sum = self.clone();
+        sum.carry();
+        let negative = sum.limbs.last() == Some(&-1);
+        if negative {
+            sum.limbs.iter_mut().for_each(|limb| *limb = -*limb);
+            sum.carry();
+        }
+        let mut digits = vec![0; usize::from(sum.first)];
+        digits.extend(sum.limbs.iter().map(|limb| *limb as u32));
+        Big::new(negative, digits)
     }
 
     #[inline]
@@ -139,7 +171,7 @@ impl ExactSum {
         }
         let zeros = self.limbs.iter().take_while(|limb| **limb == 0).count();
         self.limbs.drain(..zeros);
-        // At most 70 limbs, so the number fits.
+        // At most 160 limbs, so the number fits.
         self.first = if self.limbs.is_empty() { 0 } else { self.first + zeros as u8 };
     }
 
@@ -187,8 +219,7 @@ impl ExactSum {
         };
         let negative = *last == -1;
         let digits = self.limbs.len() - usize::from(negative);
-        // At most 70 limbs: 64 for doubles, the others for weights and carries.
-        out.push((2 * digits) as u8 + u8::from(negative) + 1);
+        codec::put_unsigned(out, (2 * digits + usize::from(negative) + 1) as u128);
         out.push(self.first);
         for limb in &self.limbs[..digits] {
             out.extend_from_slice(&(*limb as u32).to_le_bytes());
@@ -198,7 +229,7 @@ impl ExactSum {
     /// Reads bytes that [`ExactSum::encode`] made.
     pub fn decode(input: &mut &[u8]) -> Option<Self> {
         let mut sum = ExactSum::default();
-        let Some(header) = codec::take_u8(input)?.checked_sub(1) else { return Some(sum) };
+        let Some(header) = codec::take_unsigned(input)?.checked_sub(1) else { return Some(sum) };
         sum.first = codec::take_u8(input)?;
         for _ in 0..header / 2 {
             sum.limbs.push(i64::from(u32::from_le_bytes(codec::take_array(input)?)));

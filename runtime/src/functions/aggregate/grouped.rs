@@ -2,13 +2,15 @@
 
 use std::marker::PhantomData;
 
-use datafusion::arrow::array::{Array, ArrowPrimitiveType, AsArray, BooleanArray};
+use datafusion::arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray};
+use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::{
     DataType, Decimal128Type, Decimal256Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
     IntervalMonthDayNanoType, IntervalUnit,
 };
 
-use super::results::{Finish, Function, Results};
+use super::invertible::{GroupedStates, Invertible, nothing};
+use super::results::{Finish, Results};
 use super::sums::{Accepts, Decimal128Sum, Decimal256Sum, FloatSum, IntegerSum, IntervalSum};
 
 /// Rows of a batch: to which group each belongs, how often it counts, and whether it counts.
@@ -25,8 +27,14 @@ pub struct Rows<'a> {
 impl Rows<'_> {
     /// Calls back with group and weight of every row that counts, and whose value is not NULL.
     #[inline]
-    pub fn for_each(&self, values: &dyn Array, mut each: impl FnMut(usize, usize, i64)) {
-        let nulls = values.logical_nulls().filter(|nulls| nulls.null_count() > 0);
+    pub fn for_each(&self, values: &dyn Array, each: impl FnMut(usize, usize, i64)) {
+        self.for_each_valid(values.logical_nulls(), each);
+    }
+
+    /// The same for rows that some NULLs leave.
+    #[inline]
+    pub fn for_each_valid(&self, nulls: Option<NullBuffer>, mut each: impl FnMut(usize, usize, i64)) {
+        let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
         if nulls.is_none() && self.filter.is_none() && self.weights.is_none() {
             for (row, group) in self.groups.iter().enumerate() {
                 each(row, *group, 1);
@@ -42,26 +50,8 @@ impl Rows<'_> {
     }
 }
 
-/// Sums of groups, numbered from 0, whatever the type of the values.
-pub trait GroupedSums: Send + Sync + std::fmt::Debug {
-    /// Sets the number of groups; new ones have no values.
-    fn resize(&mut self, groups: usize);
-    /// Adds values.
-    fn add(&mut self, values: &dyn Array, rows: Rows<'_>);
-    /// Appends a group's bytes.
-    fn encode(&mut self, group: usize, out: &mut Vec<u8>);
-    /// Adds the state that bytes hold to a group. False if the bytes are not a state.
-    fn merge_encoded(&mut self, group: usize, input: &mut &[u8]) -> bool;
-    /// The results of the first so many groups.
-    fn finish(&self, function: Function, groups: usize, result: &DataType) -> Results;
-    /// Forgets the first so many groups; the others move up.
-    fn remove_first(&mut self, groups: usize);
-    /// Bytes of memory.
-    fn memory_size(&self) -> usize;
-}
-
 /// Sums for values of an accepted type (see [`super::results::accepted_type`]); none for other types.
-pub fn grouped_sums(argument: &DataType) -> Option<Box<dyn GroupedSums>> {
+pub fn grouped_sums(argument: &DataType) -> Option<Box<dyn GroupedStates>> {
     Some(match argument {
         DataType::Int16 => Box::new(Sums::<IntegerSum, Int16Type>::new(argument)),
         DataType::Int32 => Box::new(Sums::<IntegerSum, Int32Type>::new(argument)),
@@ -90,15 +80,15 @@ impl<S, T> Sums<S, T> {
     }
 }
 
-impl<T: ArrowPrimitiveType + std::fmt::Debug, S: Finish + Accepts<T::Native>> GroupedSums for Sums<S, T> {
+impl<T: ArrowPrimitiveType + std::fmt::Debug, S: Finish + Accepts<T::Native>> GroupedStates for Sums<S, T> {
     fn resize(&mut self, groups: usize) {
         self.states.resize_with(groups, S::default);
     }
 
-    fn add(&mut self, values: &dyn Array, rows: Rows<'_>) {
-        let numbers = values.as_primitive::<T>().values();
+    fn add(&mut self, values: &[ArrayRef], rows: Rows<'_>) {
+        let numbers = values[0].as_primitive::<T>().values();
         let states = &mut self.states;
-        rows.for_each(values, |row, group, weight| states[group].add(numbers[row], weight));
+        rows.for_each(values[0].as_ref(), |row, group, weight| states[group].add(numbers[row], weight));
     }
 
     fn encode(&mut self, group: usize, out: &mut Vec<u8>) {
@@ -115,7 +105,8 @@ impl<T: ArrowPrimitiveType + std::fmt::Debug, S: Finish + Accepts<T::Native>> Gr
         }
     }
 
-    fn finish(&self, function: Function, groups: usize, result: &DataType) -> Results {
+    fn finish(&self, aggregate: Invertible, groups: usize, result: &DataType) -> Results {
+        let Invertible::Sum(function) = aggregate else { return nothing(groups, result) };
         S::finish(&self.states[..groups], function, &self.argument, result)
     }
 

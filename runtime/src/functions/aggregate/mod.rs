@@ -1,21 +1,29 @@
 //! Aggregate functions, one file each, and the accumulation that they share with the incremental operator.
 //!
-//! Reading order: [`exact`] and [`wide`] (numbers that lose nothing), [`sums`] (what is kept of a group), [`results`]
-//! (types and values of `sum` and `avg`), [`grouped`] (many groups at once), [`accumulate`] and [`udaf`] (for
-//! DataFusion).
+//! Reading order: [`exact`], [`wide`] and [`big`] (numbers that lose nothing), [`sums`] (what is kept of a group), [`results`]
+//! (types and values of `sum` and `avg`), [`grouped`] (many groups at once), [`moments`] and [`bits`] (the same for variances
+//! and the like, and for bits), [`invertible`] (all of these), [`accumulate`] and [`udaf`] (for DataFusion). [`ordered`] has
+//! the aggregates that need the rows of their group in order.
 
 use datafusion::arrow::datatypes::{DataType, IntervalUnit};
 
 pub mod accumulate;
 pub mod avg;
+pub mod big;
+pub mod bits;
 pub mod codec;
 pub mod every;
 pub mod exact;
 pub mod extreme;
 pub mod grouped;
 pub mod interner;
+pub mod invertible;
 pub mod max;
 pub mod min;
+pub mod moments;
+pub mod number;
+pub mod ordered;
+pub mod regression;
 pub mod results;
 pub mod sum;
 pub mod sums;

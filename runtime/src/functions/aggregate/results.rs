@@ -131,11 +131,11 @@ fn collect<S: SumState, T: ArrowPrimitiveType>(
     Results { values: Arc::new(values.with_data_type(data_type.clone())), errors }
 }
 
-fn out_of_range(message: &str) -> PlanError {
+pub(super) fn out_of_range(message: &str) -> PlanError {
     PlanError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message)
 }
 
-fn numeric_overflow() -> PlanError {
+pub(super) fn numeric_overflow() -> PlanError {
     out_of_range("value overflows numeric format")
 }
 

@@ -1,4 +1,4 @@
-//! `sum` and `avg` as DataFusion sees them.
+//! Aggregates whose state is a sum, as DataFusion sees them.
 
 use std::sync::Arc;
 
@@ -12,43 +12,45 @@ use datafusion::logical_expr::{
 use plan::{PlanError, SqlState};
 
 use super::accumulate::{Computation, DistinctSumAccumulator, GroupedSumAccumulator, SumAccumulator};
-use super::results::{Function, accepted_type, result_type};
+use super::invertible::Invertible;
 use super::type_name;
 
-/// `sum` or `avg`.
+/// One of these aggregates.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub struct SumFunction {
-    function: Function,
+pub struct InvertibleFunction {
+    aggregate: Invertible,
     signature: Signature,
     aliases: Vec<String>,
 }
 
-impl SumFunction {
-    /// The function for DataFusion.
-    pub fn new(function: Function) -> Self {
-        let aliases = match function {
-            Function::Sum => Vec::new(),
-            Function::Average => vec!["mean".to_string()],
-        };
-        SumFunction { function, signature: Signature::user_defined(Volatility::Immutable), aliases }
+impl InvertibleFunction {
+    /// The function for DataFusion, with other names that it has.
+    pub fn new(aggregate: Invertible, aliases: &[&str]) -> Self {
+        let aliases = aliases.iter().map(ToString::to_string).collect();
+        InvertibleFunction { aggregate, signature: Signature::user_defined(Volatility::Immutable), aliases }
+    }
+
+    /// The aggregate.
+    pub fn aggregate(&self) -> Invertible {
+        self.aggregate
     }
 
     fn no_such_function(&self, arguments: &[DataType]) -> DataFusionError {
         let types: Vec<String> = arguments.iter().map(type_name).collect();
-        let message = format!("function {}({}) does not exist", self.function.name(), types.join(", "));
+        let message = format!("function {}({}) does not exist", self.aggregate.name(), types.join(", "));
         DataFusionError::External(Box::new(PlanError::new(SqlState::UNDEFINED_FUNCTION, message)))
     }
 
     fn computation(&self, args: &AccumulatorArgs<'_>) -> Result<Computation> {
-        let argument = args.expr_fields.first().map_or(DataType::Null, |field| field.data_type().clone());
+        let arguments = args.expr_fields.iter().map(|field| field.data_type().clone()).collect();
         let result = args.return_field.data_type().clone();
-        Ok(Computation { function: self.function, argument, result })
+        Ok(Computation { aggregate: self.aggregate, arguments, result })
     }
 }
 
-impl AggregateUDFImpl for SumFunction {
+impl AggregateUDFImpl for InvertibleFunction {
     fn name(&self) -> &str {
-        self.function.name()
+        self.aggregate.name()
     }
 
     fn aliases(&self) -> &[String] {
@@ -61,17 +63,14 @@ impl AggregateUDFImpl for SumFunction {
 
     fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
         // Where it does not fit, `return_type` says so; an error from here would be buried in DataFusion's words.
-        Ok(match arguments {
-            [argument] => vec![accepted_type(argument).unwrap_or_else(|| argument.clone())],
-            _ => arguments.to_vec(),
-        })
+        Ok(self.aggregate.accepted_types(arguments).unwrap_or_else(|| arguments.to_vec()))
     }
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         // Planning may ask before arguments are converted.
-        let accepted = if arguments.len() == 1 { accepted_type(&arguments[0]) } else { None };
-        accepted
-            .and_then(|accepted| result_type(self.function, &accepted))
+        self.aggregate
+            .accepted_types(arguments)
+            .and_then(|accepted| self.aggregate.result_type(&accepted))
             .ok_or_else(|| self.no_such_function(arguments))
     }
 
@@ -84,13 +83,7 @@ impl AggregateUDFImpl for SumFunction {
     }
 
     fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
-        let argument = args.input_fields.first().map_or(DataType::Null, |field| field.data_type().clone());
-        let data_type = if args.is_distinct {
-            DataType::List(Arc::new(Field::new_list_field(argument, true)))
-        } else {
-            DataType::Binary
-        };
-        Ok(vec![Arc::new(Field::new(format_state_name(args.name, self.function.name()), data_type, true))])
+        Ok(vec![Arc::new(Field::new(format_state_name(args.name, self.aggregate.name()), DataType::Binary, true))])
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {

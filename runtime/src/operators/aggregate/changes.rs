@@ -4,9 +4,9 @@ use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray};
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
 
-use super::AggregateSpec;
 use super::slots::SlotStates;
-use super::values::{ValueChanges, ValueEncoder};
+use super::values::ValueChanges;
+use super::{AggregateSpec, Slot};
 use crate::delta::Delta;
 use crate::delta::key::{KeyEncoder, has_equal_forms, partition_of};
 use crate::delta::rows::RowCodec;
@@ -58,10 +58,7 @@ impl Changes {
         let values = spec
             .value_sets
             .iter()
-            .map(|set| {
-                let encoder = ValueEncoder::new(input.field(set.argument).data_type(), set.exact)?;
-                Ok(ValueChanges::new(encoder))
-            })
+            .map(|set| ValueChanges::new(&types(input, &set.arguments), &set.form))
             .collect::<Result<_>>()?;
         Ok(Changes {
             groups: Interner::default(),
@@ -106,13 +103,10 @@ impl Changes {
         let rows = |filter| Rows { groups: &self.row_groups, weights, filter };
         for (slot, states) in spec.slots.iter().zip(&mut self.slots).filter(|(slot, _)| slot.values.is_none()) {
             let filter = filter_of(batch, slot.filter);
-            match slot.argument {
-                Some(argument) => states.add(batch.column(argument), rows(filter))?,
-                None => states.add_rows(rows(filter)),
-            }
+            states.add(&columns(batch, &slot.arguments), rows(filter))?;
         }
         for (set, changes) in spec.value_sets.iter().zip(&mut self.values) {
-            changes.absorb(batch.column(set.argument), rows(filter_of(batch, set.filter)))?;
+            changes.absorb(&columns(batch, &set.arguments), rows(filter_of(batch, set.filter)))?;
         }
         Ok(())
     }
@@ -165,10 +159,17 @@ impl Changes {
 
 /// States of the slots, without groups.
 pub(super) fn slot_states(spec: &AggregateSpec, input: &SchemaRef) -> Result<Vec<SlotStates>> {
-    spec.slots
-        .iter()
-        .map(|slot| SlotStates::new(slot, slot.argument.map(|argument| input.field(argument).data_type())))
-        .collect()
+    let form = |slot: &Slot| slot.values.map(|set| &spec.value_sets[set].form);
+    spec.slots.iter().map(|slot| SlotStates::new(slot, &types(input, &slot.arguments), form(slot))).collect()
+}
+
+/// The types of columns of the input.
+pub(super) fn types(input: &SchemaRef, positions: &[usize]) -> Vec<DataType> {
+    positions.iter().map(|position| input.field(*position).data_type().clone()).collect()
+}
+
+fn columns(batch: &RecordBatch, positions: &[usize]) -> Vec<ArrayRef> {
+    positions.iter().map(|position| batch.column(*position).clone()).collect()
 }
 
 fn filter_of(batch: &RecordBatch, filter: Option<usize>) -> Option<&BooleanArray> {

@@ -9,6 +9,8 @@ use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 
 use super::changes::{Changes, GroupKeys, slot_states};
+use super::ordered;
+use super::sets::Standing;
 use super::slots::{Extremes, SlotStates, damaged};
 use super::values::{self, Touched, Updated};
 use super::{AggregateSpec, CallResult, NAME};
@@ -17,6 +19,8 @@ use crate::delta::{Delta, consolidate, literal};
 use crate::error::Result;
 use crate::functions::aggregate::codec;
 use crate::functions::aggregate::grouped::Rows;
+use crate::functions::aggregate::ordered::call::OrderedCall;
+use crate::functions::aggregate::results::Results;
 use crate::operators::{BuildContext, Operator, Output, errors_schema};
 use crate::state::StateTable;
 
@@ -33,8 +37,10 @@ pub(super) struct AggregateOperator {
     changes: Changes,
     groups_table: StateTable,
     value_tables: Vec<StateTable>,
-    /// Whether the row over nothing is still to be looked after.
-    owes_first_row: bool,
+    ordered: Vec<(OrderedCall, usize)>,
+    standing: Standing,
+    /// Whether the rows over nothing are still to be looked after.
+    owes_first_rows: bool,
 }
 
 /// The touched groups at one moment: their states and what they look like in the output.
@@ -55,20 +61,25 @@ struct Outcome {
 
 impl AggregateOperator {
     pub(super) fn new(spec: &AggregateSpec, context: BuildContext) -> Result<Self> {
-        let owns_empty_key = context.owns_empty_key();
+        let partitions = context.partitions.clone();
         let input = context.inputs.into_iter().next().unwrap_or_else(|| Arc::new(Schema::empty()));
         let key_schema: SchemaRef = Arc::new(Schema::new(spec.schema.fields()[..spec.keys.len()].to_vec()));
         let mut tables = context.state.into_iter();
         let groups_table = tables
             .next()
             .ok_or_else(|| crate::Error::Dataflow("an aggregation was built without its state table".to_string()))?;
+        let keys = GroupKeys::new(&key_schema)?;
+        let standing = Standing::new(spec, &keys, partitions)?;
+        let ordered = ordered::calls(spec, &input)?;
         Ok(AggregateOperator {
-            keys: GroupKeys::new(&key_schema)?,
+            keys,
             key_schema,
+            ordered,
+            owes_first_rows: !standing.groups.is_empty(),
+            standing,
             changes: Changes::new(spec, &input)?,
             groups_table,
             value_tables: tables.collect(),
-            owes_first_row: spec.keys.is_empty() && owns_empty_key,
             spec: spec.clone(),
             input,
         })
@@ -83,9 +94,18 @@ impl Operator for AggregateOperator {
         self.changes.absorb(&self.spec, &self.keys, &delta)
     }
 
+    fn owes_rows(&self) -> bool {
+        self.owes_first_rows
+    }
+
     fn close(&mut self, _epoch: Epoch, output: &mut Output) -> Result<()> {
-        if std::mem::take(&mut self.owes_first_row) {
-            self.changes.touch(&[]);
+        if std::mem::take(&mut self.owes_first_rows) {
+            for (key, display) in &self.standing.groups {
+                let group = self.changes.touch(key);
+                if self.changes.displays[group].is_empty() {
+                    self.changes.displays[group].extend_from_slice(display);
+                }
+            }
         }
         if self.changes.groups.is_empty() {
             return Ok(());
@@ -95,7 +115,9 @@ impl Operator for AggregateOperator {
         let (old, mut set_offsets) = self.old_groups(&stored)?;
         let sets = self.update_value_sets(&stored, &mut set_offsets)?;
         let new = self.new_groups(&stored, &old, &sets)?;
-        self.emit(old, new, &sets, stored, output)?;
+        let present = (old.present.as_slice(), new.present.as_slice());
+        let ordered = self.ordered_results(present, &sets, &stored)?;
+        self.emit((old, ordered.0), (new, ordered.1), &sets, stored, output)?;
         if self.changes.groups.len() > GROUPS_KEPT_MAX {
             self.changes = Changes::new(&self.spec, &self.input)?;
         } else {
@@ -106,6 +128,28 @@ impl Operator for AggregateOperator {
 }
 
 impl AggregateOperator {
+    /// Results of the calls over ordered rows, before and after the epoch.
+    fn ordered_results(
+        &self,
+        present: (&[bool], &[bool]),
+        sets: &[Updated],
+        stored: &[Option<Bytes>],
+    ) -> Result<(Vec<Results>, Vec<Results>)> {
+        let (mut old, mut new) = (Vec::new(), Vec::new());
+        for (call, set) in &self.ordered {
+            let source = ordered::Source {
+                updated: &sets[*set],
+                changes: &self.changes.values[*set],
+                table: &self.value_tables[*set],
+                touched: self.touched(stored),
+            };
+            let (before, after) = ordered::results(call, &source, present)?;
+            old.push(before);
+            new.push(after);
+        }
+        Ok((old, new))
+    }
+
     /// The stored states of the touched groups.
     fn stored(&self) -> Result<Vec<Option<Bytes>>> {
         let keys: Vec<(u16, &[u8])> = self.changes.partitions.iter().copied().zip(self.changes.groups.iter()).collect();
@@ -126,9 +170,9 @@ impl AggregateOperator {
             let fed = |slot: &super::Slot| slot.values == Some(set);
             let slots = &mut self.changes.slots;
             for (index, _) in self.spec.slots.iter().enumerate().filter(|(_, slot)| fed(slot)) {
-                if slots[index].as_extremes().is_none() {
+                if !slots[index].is_chosen() {
                     let values = updated.entries.iter().map(|entry| changes.value(*entry));
-                    let Some(values) = changes.encoder.decode(values)? else { continue };
+                    let values = changes.encoder.decode(values)?;
                     let groups: Vec<usize> = updated.entries.iter().map(|entry| changes.group(*entry)).collect();
                     slots[index]
                         .add(&values, Rows { groups: &groups, weights: Some(&updated.weights), filter: None })?;
@@ -179,11 +223,17 @@ impl AggregateOperator {
                 self.keep_display(group, state)?;
             }
         }
-        let global = self.spec.keys.is_empty();
-        let present: Vec<bool> = rows.iter().map(|count| global || *count > 0).collect();
+        let stands = |group: usize| self.standing.contains(self.changes.groups.get(group));
+        let present: Vec<bool> = rows.iter().enumerate().map(|(group, count)| *count > 0 || stands(group)).collect();
         for (index, slot) in self.spec.slots.iter().enumerate() {
             if let (Some(set), Some(extremes)) = (slot.values, slots[index].as_extremes()) {
                 self.choose_extremes(extremes, index, set, old, &present, (&sets[set], stored))?;
+            }
+            if let (Some(set), Some(ranks)) = (slot.values, slots[index].as_ranks()) {
+                for group in 0..present.len() {
+                    let values = sets[set].values(group, &self.value_tables[set], &self.touched(stored))?;
+                    ranks.follow(group, &sets[set], &self.changes.values[set], &values)?;
+                }
             }
         }
         Ok(Groups { present, rows, slots })
@@ -244,7 +294,7 @@ impl AggregateOperator {
     }
 
     /// Results of groups.
-    fn outcome(&self, groups: &Groups) -> Result<Outcome> {
+    fn outcome(&self, groups: &Groups, ordered: &[Results]) -> Result<Outcome> {
         let count = groups.present.len();
         let mut columns = Vec::with_capacity(self.spec.calls.len());
         let mut failures: Vec<(usize, String)> = Vec::new();
@@ -252,14 +302,20 @@ impl AggregateOperator {
             columns.push(match call.result {
                 CallResult::Rows => Arc::new(Int64Array::from_iter_values(groups.rows.iter().copied())) as ArrayRef,
                 CallResult::Count(slot) => groups.slots[slot].counts(count)?,
-                CallResult::Sum(function, slot) => {
-                    let results = groups.slots[slot].sums(function, count, &call.data_type)?;
+                CallResult::State(aggregate, slot) => {
+                    let results = groups.slots[slot].results(aggregate, count, &call.data_type)?;
                     failures.extend(results.errors.into_iter().map(|(group, error)| (group, error.message)));
                     results.values
                 }
                 CallResult::And(slot) => groups.slots[slot].truths(count, true)?,
                 CallResult::Or(slot) => groups.slots[slot].truths(count, false)?,
                 CallResult::Extreme(slot) => groups.slots[slot].extremes(count, &call.data_type)?,
+                CallResult::Rank(slot) => groups.slots[slot].percentiles(count, &call.data_type)?,
+                CallResult::Ordered(call) => {
+                    let errors = ordered[call].errors.iter();
+                    failures.extend(errors.map(|(group, error)| (*group, error.message.clone())));
+                    ordered[call].values.clone()
+                }
             });
         }
         failures.retain(|(group, _)| groups.present[*group]);
@@ -272,13 +328,13 @@ impl AggregateOperator {
     /// Emits the difference between old and new, and writes the new states.
     fn emit(
         &mut self,
-        old: Groups,
-        mut new: Groups,
+        (old, old_ordered): (Groups, Vec<Results>),
+        (mut new, new_ordered): (Groups, Vec<Results>),
         sets: &[Updated],
         stored: Vec<Option<Bytes>>,
         output: &mut Output,
     ) -> Result<()> {
-        let (old_outcome, new_outcome) = (self.outcome(&old)?, self.outcome(&new)?);
+        let (old_outcome, new_outcome) = (self.outcome(&old, &old_ordered)?, self.outcome(&new, &new_ordered)?);
         self.emit_failures(&old_outcome.failures, &new_outcome.failures, output)?;
         let shown = |groups: &Groups, outcome: &Outcome| {
             let mut shown = groups.present.clone();

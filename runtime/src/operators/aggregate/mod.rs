@@ -1,4 +1,4 @@
-//! Aggregation kept up to date: `GROUP BY` and `DISTINCT`.
+//! Aggregation kept up to date: `GROUP BY`, with grouping sets, and `DISTINCT`.
 //!
 //! For input rows `R` with group columns `k`, at every epoch
 //!
@@ -7,12 +7,15 @@
 //! ```
 //!
 //! where `R[k]` are the rows of the group with their multiplicities; without group columns there is exactly one row,
-//! also over nothing. A group of which a result cannot be computed (its sum does not fit) is not in the output but in
+//! also over nothing. With grouping sets the input has each row once for every set, with NULL for the columns that are not
+//! in it and the number of the set as one more group column; the group of an empty set is there over nothing too. A group of which a result cannot be computed (its sum does not fit) is not in the output but in
 //! the errors output, with its key as row, for as long as that is so.
 //!
 //! What is kept of a group is a sum over its rows in a commutative group (counts, exact sums), so a change of the input
 //! is added to it. `DISTINCT`, and `min` and `max` over rows that may be retracted, keep the group's values as a
-//! multiset besides. During an epoch only the changes of the touched groups are gathered (`changes`); at its close
+//! multiset besides. So do the aggregates that need the rows of the group in order (arrays, percentiles, JSON): their
+//! results are computed anew from the multiset, of the groups that changed (`ordered`), but for percentiles, which are
+//! followed through it (`ranks`). During an epoch only the changes of the touched groups are gathered (`changes`); at its close
 //! old and new results of these groups are computed from old and new state (`exec`), so what is retracted is what
 //! was emitted.
 //!
@@ -27,15 +30,23 @@
 use std::any::Any;
 
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::ScalarValue;
 use plan::{Distribution, Properties, Spec, StateBound};
 
 use super::{BuildContext, Operator, OperatorDef};
 use crate::error::{Error, Result};
-use crate::functions::aggregate::results::Function;
+use crate::functions::aggregate::invertible::{Family, Invertible};
+use crate::functions::aggregate::ordered::percentile::Ranks;
+use crate::functions::aggregate::ordered::{Layout, Method, OrderColumn};
 
 mod changes;
 mod exec;
 mod lower;
+mod ordered;
+#[cfg(test)]
+mod random;
+mod ranks;
+mod sets;
 mod slots;
 #[cfg(test)]
 mod tests;
@@ -44,7 +55,7 @@ mod values;
 const NAME: &str = "aggregate";
 
 /// Changes with the layout of the state.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Recognises and builds aggregations.
 #[derive(Debug)]
@@ -64,8 +75,8 @@ impl OperatorDef for AggregateDefinition {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Slot {
     kind: SlotKind,
-    /// Position of the values in the input; none for rows as such.
-    argument: Option<usize>,
+    /// Positions of the values in the input; none for rows as such.
+    arguments: Vec<usize>,
     /// Position of a condition in the input.
     filter: Option<usize>,
     /// The value set that feeds the slot; none if rows do.
@@ -76,23 +87,49 @@ struct Slot {
 enum SlotKind {
     /// How many values.
     Count,
-    /// Their number and exact sum.
-    Sum,
+    /// A sum over the rows: their number, exact sums.
+    State(Family),
     /// How many are true and how many false.
     Truth,
     /// The least.
     Least,
     /// The greatest.
     Greatest,
+    /// The row at a fraction (as the bits of a double) of the ordered rows.
+    Rank(Ranks, u64),
 }
 
-/// The values of a column that a group has, as a multiset.
+/// The values of some columns that a group has, as a multiset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ValueSet {
-    argument: usize,
+    arguments: Vec<usize>,
     filter: Option<usize>,
-    /// Whether equal values that look different are apart: for `min` and `max`, which show one of them.
-    exact: bool,
+    form: ValueForm,
+}
+
+/// What is kept of the values of a set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum ValueForm {
+    /// What tells different values apart.
+    Key,
+    /// The same, and equal values that look different are apart: for `min` and `max`, which show one of them.
+    Exact,
+    /// Rows in an order.
+    Ordered {
+        order: Vec<OrderColumn>,
+        /// Whether rows whose first argument is NULL are there.
+        keeps_nulls: bool,
+    },
+}
+
+/// A call over the ordered rows of a group.
+#[derive(Debug, Clone)]
+struct OrderedSpec {
+    method: &'static Method,
+    layout: Layout,
+    distinct: bool,
+    /// The value set with its rows.
+    set: usize,
 }
 
 /// A column of results.
@@ -109,14 +146,18 @@ enum CallResult {
     Rows,
     /// The count of a slot.
     Count(usize),
-    /// `sum` or `avg` of a slot.
-    Sum(Function, usize),
+    /// What an aggregate makes of a slot.
+    State(Invertible, usize),
     /// Whether no value is false.
     And(usize),
     /// Whether a value is true.
     Or(usize),
     /// The value of a slot.
     Extreme(usize),
+    /// The percentile of a slot.
+    Rank(usize),
+    /// A call over ordered rows.
+    Ordered(usize),
 }
 
 /// An aggregation as data.
@@ -126,7 +167,10 @@ struct AggregateSpec {
     keys: Vec<usize>,
     slots: Vec<Slot>,
     value_sets: Vec<ValueSet>,
+    ordered: Vec<OrderedSpec>,
     calls: Vec<Call>,
+    /// Keys of the groups that are there over nothing too.
+    standing: Vec<Vec<ScalarValue>>,
     /// Whether nothing is ever retracted from the input.
     append_only: bool,
     schema: SchemaRef,

@@ -5,24 +5,28 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, new_null_array};
 use datafusion::arrow::datatypes::DataType;
 
+use super::ranks::RankStates;
 use super::values::ValueEncoder;
-use super::{Slot, SlotKind};
+use super::{Slot, SlotKind, ValueForm};
 use crate::error::{Error, Result};
 use crate::functions::aggregate::codec;
-use crate::functions::aggregate::grouped::{GroupedSums, Rows, grouped_sums};
-use crate::functions::aggregate::results::{Function, Results};
+use crate::functions::aggregate::grouped::Rows;
+use crate::functions::aggregate::invertible::{GroupedStates, Invertible, grouped_states};
+use crate::functions::aggregate::results::Results;
 
 /// The states of a slot, one a group.
 #[derive(Debug)]
 pub(super) enum SlotStates {
     /// How many values.
     Count(Vec<i64>),
-    /// Exact sums.
-    Sum(Box<dyn GroupedSums>),
+    /// Sums over the rows.
+    State(Box<dyn GroupedStates>),
     /// How many values are true, and how many false.
     Truth(Vec<[i64; 2]>),
     /// The extreme value, as key bytes; empty for none.
     Extreme(Extremes),
+    /// The row at a rank.
+    Rank(RankStates),
 }
 
 /// Extreme values of groups.
@@ -34,21 +38,24 @@ pub(super) struct Extremes {
 }
 
 impl SlotStates {
-    /// Without groups. The type is that of the argument, if there is one.
-    pub(super) fn new(slot: &Slot, argument: Option<&DataType>) -> Result<Self> {
-        let argument = argument.unwrap_or(&DataType::Null);
+    /// Without groups. The types are those of the arguments, the form that of the value set that feeds the slot.
+    pub(super) fn new(slot: &Slot, arguments: &[DataType], form: Option<&ValueForm>) -> Result<Self> {
         Ok(match slot.kind {
             SlotKind::Count => SlotStates::Count(Vec::new()),
             SlotKind::Truth => SlotStates::Truth(Vec::new()),
-            SlotKind::Sum => SlotStates::Sum(
-                grouped_sums(argument)
-                    .ok_or_else(|| Error::Dataflow(format!("values of type {argument} have no sum")))?,
+            SlotKind::State(family) => SlotStates::State(
+                grouped_states(family, arguments)
+                    .ok_or_else(|| Error::Dataflow(format!("values of types {arguments:?} have no {family:?}")))?,
             ),
             SlotKind::Least | SlotKind::Greatest => SlotStates::Extreme(Extremes {
                 greatest: slot.kind == SlotKind::Greatest,
-                encoder: Arc::new(ValueEncoder::new(argument, true)?),
+                encoder: Arc::new(ValueEncoder::new(arguments, &ValueForm::Exact)?),
                 values: Vec::new(),
             }),
+            SlotKind::Rank(ranks, fraction) => {
+                let form = form.ok_or_else(mismatch)?;
+                SlotStates::Rank(RankStates::new(ranks, f64::from_bits(fraction), arguments, form)?)
+            }
         })
     }
 
@@ -56,31 +63,38 @@ impl SlotStates {
     pub(super) fn resize(&mut self, groups: usize) {
         match self {
             SlotStates::Count(counts) => counts.resize(groups, 0),
-            SlotStates::Sum(sums) => sums.resize(groups),
+            SlotStates::State(states) => states.resize(groups),
             SlotStates::Truth(counts) => counts.resize(groups, [0, 0]),
             SlotStates::Extreme(extremes) => extremes.values.resize_with(groups, Vec::new),
+            SlotStates::Rank(ranks) => ranks.resize(groups),
         }
     }
 
     /// Adds values.
-    pub(super) fn add(&mut self, values: &ArrayRef, rows: Rows<'_>) -> Result<()> {
+    pub(super) fn add(&mut self, arguments: &[ArrayRef], rows: Rows<'_>) -> Result<()> {
+        let Some(values) = arguments.first() else {
+            self.add_rows(rows);
+            return Ok(());
+        };
         match self {
             SlotStates::Count(counts) => rows.for_each(values, |_, group, weight| counts[group] += weight),
-            SlotStates::Sum(sums) => sums.add(values.as_ref(), rows),
+            SlotStates::State(states) => states.add(arguments, rows),
             SlotStates::Truth(counts) => {
                 let truths = values.as_boolean();
                 rows.for_each(values, |row, group, weight| counts[group][usize::from(truths.value(row))] += weight);
             }
             SlotStates::Extreme(extremes) => {
-                let mut encoded = extremes.encoder.encode(values)?;
+                let mut encoded = extremes.encoder.encode(arguments)?;
                 rows.for_each(values, |row, group, _| extremes.offer(group, encoded.row(row)));
             }
+            // It follows its value set.
+            SlotStates::Rank(_) => {}
         }
         Ok(())
     }
 
     /// Adds rows without values.
-    pub(super) fn add_rows(&mut self, rows: Rows<'_>) {
+    fn add_rows(&mut self, rows: Rows<'_>) {
         if let SlotStates::Count(counts) = self {
             // Any array without NULLs does: only the rows are looked at.
             let present =
@@ -93,11 +107,12 @@ impl SlotStates {
     pub(super) fn encode(&mut self, group: usize, out: &mut Vec<u8>) {
         match self {
             SlotStates::Count(counts) => codec::put_signed(out, i128::from(counts[group])),
-            SlotStates::Sum(sums) => sums.encode(group, out),
+            SlotStates::State(states) => states.encode(group, out),
             SlotStates::Truth(counts) => {
                 counts[group].iter().for_each(|count| codec::put_signed(out, i128::from(*count)));
             }
             SlotStates::Extreme(extremes) => codec::put_bytes(out, &extremes.values[group]),
+            SlotStates::Rank(ranks) => ranks.encode(group, out),
         }
     }
 
@@ -105,7 +120,7 @@ impl SlotStates {
     pub(super) fn merge_encoded(&mut self, group: usize, input: &mut &[u8]) -> Result<()> {
         let merged = match self {
             SlotStates::Count(counts) => codec::take_i64(input).map(|count| counts[group] += count),
-            SlotStates::Sum(sums) => sums.merge_encoded(group, input).then_some(()),
+            SlotStates::State(states) => states.merge_encoded(group, input).then_some(()),
             SlotStates::Truth(counts) => codec::take_i64(input).zip(codec::take_i64(input)).map(|(no, yes)| {
                 counts[group][0] += no;
                 counts[group][1] += yes;
@@ -115,6 +130,7 @@ impl SlotStates {
                     extremes.offer(group, value);
                 }
             }),
+            SlotStates::Rank(ranks) => ranks.take_encoded(group, input),
         };
         merged.ok_or_else(damaged)
     }
@@ -127,10 +143,10 @@ impl SlotStates {
         }
     }
 
-    /// `sum` or `avg` of the first so many groups.
-    pub(super) fn sums(&self, function: Function, groups: usize, data_type: &DataType) -> Result<Results> {
+    /// What an aggregate makes of the first so many groups.
+    pub(super) fn results(&self, aggregate: Invertible, groups: usize, data_type: &DataType) -> Result<Results> {
         match self {
-            SlotStates::Sum(sums) => Ok(sums.finish(function, groups, data_type)),
+            SlotStates::State(states) => Ok(states.finish(aggregate, groups, data_type)),
             _ => Err(mismatch()),
         }
     }
@@ -152,6 +168,27 @@ impl SlotStates {
         match self {
             SlotStates::Extreme(extremes) => extremes.array(groups, data_type),
             _ => Err(mismatch()),
+        }
+    }
+
+    /// The percentiles of the first so many groups.
+    pub(super) fn percentiles(&self, groups: usize, data_type: &DataType) -> Result<ArrayRef> {
+        match self {
+            SlotStates::Rank(ranks) => ranks.results(groups, data_type),
+            _ => Err(mismatch()),
+        }
+    }
+
+    /// Whether it is set from its value set, not fed with what changed in it.
+    pub(super) fn is_chosen(&self) -> bool {
+        matches!(self, SlotStates::Extreme(_) | SlotStates::Rank(_))
+    }
+
+    /// The rows at a rank, to be moved along a value set.
+    pub(super) fn as_ranks(&mut self) -> Option<&mut RankStates> {
+        match self {
+            SlotStates::Rank(ranks) => Some(ranks),
+            _ => None,
         }
     }
 
@@ -197,7 +234,7 @@ impl Extremes {
 
     fn array(&self, groups: usize, data_type: &DataType) -> Result<ArrayRef> {
         let present = self.values[..groups].iter().filter(|value| !value.is_empty()).map(Vec::as_slice);
-        let Some(values) = self.encoder.decode(present)? else {
+        let Some(values) = self.encoder.decode(present)?.pop() else {
             return Ok(new_null_array(data_type, groups));
         };
         if values.len() == groups {
