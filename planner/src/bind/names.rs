@@ -24,6 +24,7 @@ pub(crate) fn name_table_functions(select: &mut ast::Select) {
         let joined = from.joins.iter_mut().map(|join| &mut join.relation);
         for factor in std::iter::once(&mut from.relation).chain(joined) {
             plain_unnest(factor);
+            super::set_returning::rewrite_factor(factor);
             if let ast::TableFactor::UNNEST { alias, array_exprs, .. } = factor {
                 name_column(alias, "unnest", array_exprs.len() == 1);
                 continue;
@@ -53,7 +54,7 @@ fn name_column(alias: &mut Option<ast::TableAlias>, function: &str, one_column: 
 
 /// LATERAL unnest(...) is unnest(...): it sees the items before it anyway.
 fn plain_unnest(factor: &mut ast::TableFactor) {
-    let ast::TableFactor::Function { lateral: true, name, args, alias, .. } = factor else { return };
+    let ast::TableFactor::Function { lateral: true, name, args, alias, with_ordinality } = factor else { return };
     let function = name.0.last().and_then(|part| part.as_ident()).map(fold);
     let arguments = args.iter().map(|argument| match argument {
         ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expression)) => Some(expression.clone()),
@@ -66,7 +67,7 @@ fn plain_unnest(factor: &mut ast::TableFactor) {
             array_exprs,
             with_offset: false,
             with_offset_alias: None,
-            with_ordinality: false,
+            with_ordinality: *with_ordinality,
         };
     }
 }
