@@ -12,6 +12,7 @@ const RENAMED: &[(&str, &str)] = &[
     ("array_replace", "array_replace_all"),
     ("transaction_timestamp", "now"),
     ("statement_timestamp", "now"),
+    ("clock_timestamp", "now"),
 ];
 
 /// The parts of make_interval, in their order.
@@ -39,6 +40,9 @@ pub(super) fn rewritten(function: &mut ast::Function) -> Option<Ast> {
     if let Some((_, other)) = RENAMED.iter().find(|(known, _)| *known == folded) {
         *name = ast::Ident::new(*other);
         return None;
+    }
+    if folded == "localtimestamp" && matches!(function.args, ast::FunctionArguments::None) {
+        return Some(as_type(call("now", Vec::new()), timestamp()));
     }
     let ast::FunctionArguments::List(list) = &function.args else { return None };
     if folded == "make_interval" {

@@ -137,6 +137,15 @@ fn is_one_row(plan: &LogicalPlan) -> bool {
     }
 }
 
+/// Whether DataFusion joins with a subquery of LATERAL by itself.
+fn is_plain_lateral(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::SubqueryAlias(alias) => is_plain_lateral(&alias.input),
+        LogicalPlan::Subquery(subquery) => filters(&subquery.subquery, &|_| true) || aggregates(&subquery.subquery),
+        _ => false,
+    }
+}
+
 /// Rows around subqueries, which become columns beside them.
 struct Attached<'r> {
     rewriter: &'r mut Rewriter,
@@ -172,7 +181,7 @@ impl Rewriter {
             return Ok(None);
         }
         let (columns, all) = references(&lateral.right, lateral.left.schema())?;
-        if columns.is_empty() || (all && self.is_plain_lateral(&lateral.right)) {
+        if columns.is_empty() || (all && is_plain_lateral(&lateral.right)) {
             return Ok(None);
         }
         let domain = Domain::new(&lateral.left, columns, &mut self.names)?;
@@ -188,14 +197,6 @@ impl Rewriter {
         let joined = join(lateral.left.as_ref().clone(), right, lateral.join_type, domain.pairs(), filter)?;
         let columns = lateral.schema.columns().into_iter().map(Expr::Column);
         LogicalPlanBuilder::from(joined).project(columns)?.build().map(Some)
-    }
-
-    fn is_plain_lateral(&self, plan: &LogicalPlan) -> bool {
-        match plan {
-            LogicalPlan::SubqueryAlias(alias) => self.is_plain_lateral(&alias.input),
-            LogicalPlan::Subquery(subquery) => filters(&subquery.subquery, &|_| true) || aggregates(&subquery.subquery),
-            _ => false,
-        }
     }
 
     /// The condition of an inner join may as well stand above it.
@@ -323,21 +324,25 @@ impl Attached<'_> {
     fn value(&mut self, subquery: &Subquery) -> Result<Option<Expr>> {
         let leaves = self.leaves_aggregates && aggregates(&subquery.subquery);
         let Some((domain, pushed)) = self.pushed(subquery, leaves)? else { return Ok(None) };
-        let Some(value) = pushed.schema().columns().pop() else { return Ok(None) };
+        let Some(last) = pushed.schema().columns().pop() else { return Ok(None) };
         let name = self.rewriter.names.next("value");
-        let projected: Vec<Expr> = domain.own().into_iter().chain([Expr::Column(value).alias(&name)]).collect();
+        let projected: Vec<Expr> = domain.own().into_iter().chain([Expr::Column(last).alias(&name)]).collect();
         let mut rows = LogicalPlanBuilder::from(pushed).project(projected)?.build()?;
         let column = Expr::Column(Column::new_unqualified(&name));
+        let mut value = column.clone();
         if !is_one_row(&subquery.subquery) {
             let Some(array_agg) = &self.rewriter.array_agg else { return Ok(None) };
-            let all = array_agg.call(vec![column.clone()]);
+            let all = array_agg.call(vec![column]);
             let all_name = all.schema_name().to_string();
-            let only = one_row::only(Expr::Column(Column::new_unqualified(all_name))).alias(&name);
-            let projected: Vec<Expr> = domain.own().into_iter().chain([only]).collect();
+            let listed = self.rewriter.names.next("values");
+            let values = Expr::Column(Column::new_unqualified(all_name)).alias(&listed);
+            let projected: Vec<Expr> = domain.own().into_iter().chain([values]).collect();
             rows = LogicalPlanBuilder::from(rows).aggregate(domain.own(), vec![all])?.project(projected)?.build()?;
+            // That there are several is an error of the row around the subquery.
+            value = one_row::only(Expr::Column(Column::new_unqualified(&listed)));
         }
         self.attach(&domain, rows)?;
-        Ok(Some(column))
+        Ok(Some(value))
     }
 
     /// Whether there are rows, as a value.

@@ -292,7 +292,8 @@ impl Domain {
         names: &mut Names,
     ) -> Result<Option<LogicalPlan>> {
         let Some(pushed) = self.push(input, names)? else { return Ok(None) };
-        let number = row_number().partition_by(self.own()).order_by(order).build()?;
+        let number = row_number().partition_by(self.own());
+        let number = if order.is_empty() { number } else { number.order_by(order) }.build()?;
         let name = number.schema_name().to_string();
         let numbered = LogicalPlan::Window(Window::try_new(vec![number], Arc::new(pushed))?);
         let number = Expr::Column(Column::new_unqualified(name));

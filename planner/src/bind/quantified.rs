@@ -109,21 +109,31 @@ pub(super) fn rewrite_condition(condition: &mut Ast) {
     }
 }
 
-/// Whether something is negated in a condition, so that NULL and false may come to different ends. DataFusion's mark joins
-/// know no NULL.
+/// Whether a NULL of a membership and false may come to different ends in a condition: it is negated, or looked at. DataFusion's
+/// mark joins know no NULL.
 fn has_not(condition: &Ast) -> bool {
-    let found = visit_expressions(condition, |part| match part {
-        Ast::InSubquery { negated: true, .. }
-        | Ast::UnaryOp { op: ast::UnaryOperator::Not, .. }
-        | Ast::Case { .. }
-        | Ast::IsNull(_)
-        | Ast::IsNotNull(_)
-        | Ast::IsFalse(_)
-        | Ast::IsNotTrue(_)
-        | Ast::IsNotFalse(_)
-        | Ast::IsUnknown(_)
-        | Ast::IsNotUnknown(_)
-        | Ast::AllOp { .. } => ControlFlow::Break(()),
+    let found = visit_expressions(condition, |part| {
+        let matters = match part {
+            Ast::InSubquery { negated: true, .. } | Ast::AllOp { .. } => true,
+            Ast::UnaryOp { op: ast::UnaryOperator::Not, .. }
+            | Ast::Case { .. }
+            | Ast::IsNull(_)
+            | Ast::IsNotNull(_)
+            | Ast::IsFalse(_)
+            | Ast::IsNotTrue(_)
+            | Ast::IsNotFalse(_)
+            | Ast::IsUnknown(_)
+            | Ast::IsNotUnknown(_) => has_member(part),
+            _ => false,
+        };
+        if matters { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    found.is_break()
+}
+
+fn has_member(expression: &Ast) -> bool {
+    let found = visit_expressions(expression, |part| match part {
+        Ast::InSubquery { .. } | Ast::AnyOp { .. } => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     });
     found.is_break()

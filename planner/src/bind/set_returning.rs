@@ -4,6 +4,8 @@
 //! becomes UNNEST of one array for each of its columns, and WITH ORDINALITY one more, of the numbers of its rows. In a
 //! select list `unnest` may stand within an expression.
 
+use std::collections::HashSet;
+
 use datafusion::sql::sqlparser::ast::{self, Expr as Ast, FunctionArg, FunctionArgExpr, Ident, TableFactor};
 
 use super::operators::call;
@@ -31,6 +33,9 @@ const FUNCTIONS: &[(&str, &[&str], &[&str])] = &[
 
 const SERIES: &str = "generate_series";
 
+/// Series of plain numbers below this length are arrays, which a view may hold as well.
+const SHORT_SERIES_MAX: u64 = 1_000;
+
 /// The plain name of a function.
 fn plain_name(name: &ast::ObjectName) -> Option<String> {
     match name.0.as_slice() {
@@ -48,7 +53,7 @@ fn arguments(args: &[FunctionArg]) -> Option<Vec<Ast>> {
 }
 
 /// Rewrites an item of FROM.
-pub(super) fn rewrite_factor(factor: &mut TableFactor) {
+pub(super) fn rewrite_factor(factor: &mut TableFactor, mentioned: &HashSet<String>) {
     if let TableFactor::UNNEST { alias, array_exprs, with_ordinality, .. } = factor {
         if *with_ordinality {
             *with_ordinality = false;
@@ -74,9 +79,11 @@ pub(super) fn rewrite_factor(factor: &mut TableFactor) {
     let mut alias = alias.take();
     let plain = names.is_empty();
     let names = if plain { vec![name.clone()] } else { names };
-    // A function's only column has the name of its alias.
+    // The alias of a function of one column stands for the column; if the column has a name of its own, where it is used so.
     let names = match &alias {
-        Some(alias) if plain => vec![fold(&alias.name)],
+        Some(alias) if plain || (names.len() == 1 && mentioned.contains(&fold(&alias.name))) => {
+            vec![fold(&alias.name)]
+        }
         _ => names,
     };
     name_columns(&mut alias, &name, names, ordinality);
@@ -92,11 +99,14 @@ pub(super) fn rewrite_factor(factor: &mut TableFactor) {
 /// The arrays of a function's columns, and the columns' names if they are not the function's own.
 fn arrays_of(name: &str, mut arguments: Vec<Ast>, ordinality: bool) -> Option<(Vec<Ast>, Vec<String>)> {
     if name == SERIES {
-        // Plain numbers are generated one by one.
-        if !ordinality && arguments.iter().all(is_whole_number) {
+        // Many plain numbers are generated one by one.
+        if !ordinality && arguments.iter().all(is_whole_number) && !is_short(&arguments) {
             return None;
         }
         prepare_series(&mut arguments);
+        for argument in arguments.iter_mut().filter(|argument| is_whole_number(argument)) {
+            *argument = as_type(argument.clone(), ast::DataType::BigInt(None));
+        }
         return Some((vec![call(SERIES, arguments)], Vec::new()));
     }
     let (_, functions, names) = FUNCTIONS.iter().find(|(known, _, _)| *known == name)?;
@@ -104,20 +114,29 @@ fn arrays_of(name: &str, mut arguments: Vec<Ast>, ordinality: bool) -> Option<(V
     Some((arrays, names.iter().map(ToString::to_string).collect()))
 }
 
-/// A text as the step of a series is an interval.
+/// A text as the step of a series is an interval; and dates are instants, as in PostgreSQL.
 fn prepare_series(arguments: &mut [Ast]) {
-    if let [_, _, step] = arguments
-        && let Ast::Value(value) = step
-        && matches!(value.value, ast::Value::SingleQuotedString(_))
-    {
-        *step = Ast::Cast {
-            kind: ast::CastKind::Cast,
-            expr: Box::new(step.clone()),
-            data_type: ast::DataType::Interval { fields: None, precision: None },
-            array: false,
-            format: None,
-        };
+    let [bounds @ .., step] = arguments else { return };
+    if bounds.len() < 2 {
+        return;
     }
+    if matches!(step, Ast::Value(value) if matches!(value.value, ast::Value::SingleQuotedString(_))) {
+        *step = as_type(step.clone(), ast::DataType::Interval { fields: None, precision: None });
+    }
+    for bound in bounds {
+        let is_date = match bound {
+            Ast::TypedString(typed) => typed.data_type == ast::DataType::Date,
+            Ast::Cast { data_type, .. } => *data_type == ast::DataType::Date,
+            _ => false,
+        };
+        if is_date {
+            *bound = as_type(bound.clone(), ast::DataType::Timestamp(None, ast::TimezoneInfo::WithTimeZone));
+        }
+    }
+}
+
+fn as_type(expression: Ast, data_type: ast::DataType) -> Ast {
+    Ast::Cast { kind: ast::CastKind::Cast, expr: Box::new(expression), data_type, array: false, format: None }
 }
 
 fn is_whole_number(expression: &Ast) -> bool {
@@ -131,6 +150,28 @@ fn is_whole_number(expression: &Ast) -> bool {
     }
 }
 
+/// The value of a whole number.
+fn value_of(expression: &Ast) -> Option<i64> {
+    match expression {
+        Ast::Value(value) => match &value.value {
+            ast::Value::Number(digits, _) => digits.parse().ok(),
+            _ => None,
+        },
+        Ast::UnaryOp { op: ast::UnaryOperator::Minus, expr } => value_of(expr).map(|value| -value),
+        Ast::UnaryOp { op: ast::UnaryOperator::Plus, expr } | Ast::Nested(expr) => value_of(expr),
+        _ => None,
+    }
+}
+
+/// Whether a series of plain numbers is short enough to be an array.
+fn is_short(arguments: &[Ast]) -> bool {
+    match arguments.iter().map(value_of).collect::<Option<Vec<i64>>>().as_deref() {
+        Some([first, last]) => last.abs_diff(*first) < SHORT_SERIES_MAX,
+        Some([first, last, step]) => *step != 0 && last.abs_diff(*first) / step.unsigned_abs() < SHORT_SERIES_MAX,
+        _ => false,
+    }
+}
+
 /// The numbers from 1 to the length of the longest of some arrays.
 fn numbers_of(arrays: &[Ast]) -> Ast {
     let lengths: Vec<Ast> = arrays.iter().map(|array| call("array_length", vec![array.clone(), number("1")])).collect();
@@ -138,7 +179,8 @@ fn numbers_of(arrays: &[Ast]) -> Ast {
         [length] => length.clone(),
         _ => call("greatest", lengths),
     };
-    call(SERIES, vec![number("1"), longest])
+    let one = as_type(number("1"), ast::DataType::BigInt(None));
+    call(SERIES, vec![one, as_type(longest, ast::DataType::BigInt(None))])
 }
 
 /// Gives the columns their names, as far as the alias does not, and the last of WITH ORDINALITY its own.
@@ -170,6 +212,12 @@ pub(super) fn rewrite_item(expression: &mut Ast) {
         return;
     }
     if let Some((_, [array], _)) = FUNCTIONS.iter().find(|(known, _, _)| *known == name) {
-        *expression = call("unnest", vec![call(array, arguments)]);
+        let rows = call("unnest", vec![call(array, arguments)]);
+        // An item of an array does not say that it is JSON.
+        *expression = match name.as_str() {
+            "json_array_elements" => as_type(rows, ast::DataType::JSON),
+            "jsonb_array_elements" => as_type(rows, ast::DataType::JSONB),
+            _ => rows,
+        };
     }
 }

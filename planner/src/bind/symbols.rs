@@ -28,6 +28,10 @@ pub(super) fn rewrite(expression: &mut Ast) -> Result<(), PlanError> {
             call("starts_with", vec![left.as_ref().clone(), right.as_ref().clone()])
         }
         Ast::Like { .. } | Ast::ILike { .. } => return rewrite_like(expression),
+        Ast::CompoundFieldAccess { .. } => {
+            fill_slices(expression);
+            return Ok(());
+        }
         Ast::Function(function) => match array_of_query(function) {
             Some(array) => array,
             None => return Ok(()),
@@ -43,6 +47,17 @@ pub(super) fn rewrite(expression: &mut Ast) -> Result<(), PlanError> {
 
 fn is_text_literal(expression: &Ast) -> bool {
     matches!(expression, Ast::Value(value) if matches!(value.value, ast::Value::SingleQuotedString(_)))
+}
+
+/// A slice without a bound reaches to the end of the array.
+fn fill_slices(expression: &mut Ast) {
+    let Ast::CompoundFieldAccess { access_chain, .. } = expression else { return };
+    for access in access_chain {
+        if let ast::AccessExpr::Subscript(ast::Subscript::Slice { lower_bound, upper_bound, .. }) = access {
+            lower_bound.get_or_insert_with(|| number("1"));
+            upper_bound.get_or_insert_with(|| number("2147483647"));
+        }
+    }
 }
 
 fn as_double(operand: Ast) -> Ast {
