@@ -25,10 +25,10 @@ use datafusion::logical_expr::LogicalPlan;
 use plan::{Lower, PlanError};
 
 pub use bind::interval::parse_interval;
-pub use bind::literal::canonical_jsonb;
 pub use bind::query::{output_schema, shown_schema};
 pub use catalog::{Catalog, SessionInfo};
 pub use parse::Parsed;
+pub use plan::json::canonical as canonical_jsonb;
 pub use statement::Statement;
 
 /// Turns text into statements and queries into dataflow plans. One for a process; shared by all sessions.

@@ -12,6 +12,7 @@
 
 pub mod error;
 pub mod graph;
+pub mod json;
 pub mod lower;
 pub mod properties;
 pub mod relation;

@@ -58,6 +58,14 @@ states! {
     BAD_COPY_FILE_FORMAT = "22P04";
     /// Bytes are not valid in the encoding.
     CHARACTER_NOT_IN_REPERTOIRE = "22021";
+    /// A NULL where a value must be.
+    NULL_VALUE_NOT_ALLOWED = "22004";
+    /// An array of another size or shape than is needed.
+    ARRAY_SUBSCRIPT_ERROR = "2202E";
+    /// A regular expression that is none.
+    INVALID_REGULAR_EXPRESSION = "2201B";
+    /// Bounds that make no buckets.
+    INVALID_ARGUMENT_FOR_WIDTH_BUCKET = "2201G";
     /// Other wrong data.
     DATA_EXCEPTION = "22000";
     /// NULL in a NOT NULL column.

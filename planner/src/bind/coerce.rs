@@ -111,7 +111,7 @@ pub fn assign_array(array: &ArrayRef, to: &Field, time_zone: &str) -> Result<Arr
             ScalarValue::iter_to_array(values).map_err(PlanError::internal)
         }
         (_, DataType::Utf8) => {
-            let texts = plain_cast(array, &DataType::Utf8)?;
+            let texts = texts(array, time_zone)?;
             assign_array(&texts, to, time_zone)
         }
         (DataType::Float64 | DataType::Float32, target) if target.is_integer() => {
@@ -150,6 +150,42 @@ pub fn assign_array(array: &ArrayRef, to: &Field, time_zone: &str) -> Result<Arr
                 format!("value out of range for type {}", type_name(to)),
             )
         }),
+    }
+}
+
+/// Values as texts.
+fn texts(array: &ArrayRef, time_zone: &str) -> Result<ArrayRef, PlanError> {
+    match array.data_type() {
+        DataType::List(_) => Ok(Arc::new(array_texts(array, time_zone)?)),
+        _ => plain_cast(array, &DataType::Utf8),
+    }
+}
+
+/// Arrays as PostgreSQL prints them: `{1,NULL,"a b"}`.
+fn array_texts(arrays: &ArrayRef, time_zone: &str) -> Result<StringArray, PlanError> {
+    let lists = arrays.as_list::<i32>();
+    let text = Field::new("", DataType::Utf8, true);
+    let items = assign_array(lists.values(), &text, time_zone)?;
+    let (items, offsets) = (items.as_string::<i32>(), lists.value_offsets());
+    let nested = matches!(lists.values().data_type(), DataType::List(_));
+    let printed = (0..lists.len()).map(|row| {
+        let items = (offsets[row] as usize..offsets[row + 1] as usize).map(|place| match items.is_valid(place) {
+            false => "NULL".to_string(),
+            true if nested => items.value(place).to_string(),
+            true => array_item(items.value(place)),
+        });
+        lists.is_valid(row).then(|| format!("{{{}}}", items.collect::<Vec<_>>().join(",")))
+    });
+    Ok(printed.collect())
+}
+
+/// An item of an array's text, in quotes where it would be read as something else.
+fn array_item(text: &str) -> String {
+    let special = |letter: char| letter.is_whitespace() || "{},\"\\".contains(letter);
+    if text.is_empty() || text.eq_ignore_ascii_case("null") || text.contains(special) {
+        format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+    } else {
+        text.to_string()
     }
 }
 
@@ -280,6 +316,7 @@ pub(crate) fn explicit_cast(
         (DataType::Utf8, DataType::Utf8) => !fits_as_is(from, to),
         (DataType::Utf8, DataType::List(_)) => true,
         (DataType::Utf8, _) => true,
+        (DataType::List(_), DataType::Utf8) => true,
         (_, DataType::Utf8) => instant || !fits_as_is(&DataType::Utf8, to),
         _ => number(from) && (target.is_integer() || decimal(target)) && !holds_all(target, from),
     };

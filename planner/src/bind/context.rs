@@ -19,7 +19,7 @@ use plan::{PlanError, RelationSource, SqlState};
 use super::errors::external;
 use super::interval_arithmetic::PgExprPlanner;
 use super::types::PgTypePlanner;
-use super::{casts, missing, ties};
+use super::{casts, missing, one_row, ties};
 use crate::Planner;
 use crate::catalog::{Catalog, Object, SessionInfo, nearest, undefined_relation};
 use crate::parse::text::Source;
@@ -48,7 +48,10 @@ pub(crate) struct Context<'a> {
 
 impl<'a> Context<'a> {
     pub fn new(planner: &'a Planner, catalog: &'a dyn Catalog, session: &'a SessionInfo, source: &'a Source) -> Self {
-        let ours: Arc<dyn ExprPlanner> = Arc::new(PgExprPlanner { time_zone: session.time_zone.clone() });
+        let ours: Arc<dyn ExprPlanner> = Arc::new(PgExprPlanner {
+            time_zone: session.time_zone.clone(),
+            json: super::json::Functions::new(planner.session_state()),
+        });
         let others = planner.session_state().expr_planners().iter().cloned();
         Context {
             planner,
@@ -204,7 +207,11 @@ impl ContextProvider for Context<'_> {
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
         let known = self.state().scalar_functions().get(name).cloned();
-        known.or_else(|| casts::function(name)).or_else(|| ties::function(name)).or_else(|| self.missing_function(name))
+        known
+            .or_else(|| casts::function(name))
+            .or_else(|| one_row::function(name))
+            .or_else(|| ties::function(name))
+            .or_else(|| self.missing_function(name))
     }
 
     fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {

@@ -115,10 +115,16 @@ fn scale(
 pub(crate) struct PgExprPlanner {
     /// The session's time zone.
     pub time_zone: String,
+    /// What operators mean for JSON and arrays.
+    pub json: super::json::Functions,
 }
 
 impl ExprPlanner for PgExprPlanner {
     fn plan_binary_op(&self, raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        let raw = match self.json.plan(raw, schema) {
+            PlannerResult::Original(raw) => raw,
+            planned => return Ok(planned),
+        };
         let op = match raw.op {
             BinaryOperator::Plus => Operator::Plus,
             BinaryOperator::Minus => Operator::Minus,

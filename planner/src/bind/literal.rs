@@ -248,8 +248,8 @@ pub(crate) fn check_text(text: &str, field: &Field) -> Result<String, PlanError>
             })?;
             Ok(uuid.hyphenated().to_string())
         }
-        "json" => parse_json(text, "json").map(|_| text.to_string()),
-        "jsonb" => canonical_jsonb(text),
+        "json" => plan::json::parse(text).map(|_| text.to_string()),
+        "jsonb" => plan::json::canonical(text),
         _ => Ok(text.to_string()),
     }
 }
@@ -265,49 +265,6 @@ fn fit(text: &str, length: usize, pg_type: &str) -> Result<String, PlanError> {
         Some(_) => {
             Err(PlanError::new(SqlState::STRING_DATA_RIGHT_TRUNCATION, format!("value too long for type {pg_type}")))
         }
-    }
-}
-
-fn parse_json(text: &str, type_name: &str) -> Result<serde_json::Value, PlanError> {
-    serde_json::from_str(text).map_err(|error| {
-        PlanError::new(SqlState::INVALID_TEXT_REPRESENTATION, format!("invalid input syntax for type {type_name}"))
-            .with_detail(error.to_string())
-    })
-}
-
-/// A JSON text in the form in which jsonb keeps it.
-pub fn canonical_jsonb(text: &str) -> Result<String, PlanError> {
-    let value = parse_json(text, "json")?;
-    let mut canonical = String::with_capacity(text.len());
-    write_jsonb(&value, &mut canonical);
-    Ok(canonical)
-}
-
-/// jsonb's text: keys by length and then bytes, one space after colons and commas.
-fn write_jsonb(value: &serde_json::Value, out: &mut String) {
-    use serde_json::Value;
-    match value {
-        Value::Object(members) => {
-            let mut members: Vec<_> = members.iter().collect();
-            members.sort_by(|(left, _), (right, _)| left.len().cmp(&right.len()).then_with(|| left.cmp(right)));
-            out.push('{');
-            for (index, (key, value)) in members.into_iter().enumerate() {
-                out.push_str(if index == 0 { "" } else { ", " });
-                out.push_str(&Value::String(key.clone()).to_string());
-                out.push_str(": ");
-                write_jsonb(value, out);
-            }
-            out.push('}');
-        }
-        Value::Array(items) => {
-            out.push('[');
-            for (index, item) in items.iter().enumerate() {
-                out.push_str(if index == 0 { "" } else { ", " });
-                write_jsonb(item, out);
-            }
-            out.push(']');
-        }
-        other => out.push_str(&other.to_string()),
     }
 }
 

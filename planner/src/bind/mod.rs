@@ -2,29 +2,35 @@
 //!
 //! Reading order: [`context`] (what DataFusion's binder asks), [`query`] (queries, whole), then what they are made of:
 //! [`names`] (of output columns), [`placement`] (of aggregates), [`operators`], [`interval_arithmetic`], [`types`],
-//! [`literal`] (text to values), [`coerce`] (assignment), [`parameters`], [`lateral`] (UNNEST of a column), [`quantified`] (ANY and ALL), [`select_list`] (EXISTS and IN as values), [`ties`] (WITH TIES),
+//! [`literal`] (text to values), [`coerce`] (assignment), [`parameters`], [`lateral`] (UNNEST of a column), [`quantified`] (ANY and ALL), [`select_list`] (EXISTS and IN as values),
+//! [`set_returning`] (functions of several rows), [`row_values`], [`json`] and [`symbols`] (operators), [`calls`], [`time_difference`], [`correlated`] and [`domain`] (subqueries that refer to the row around them), [`one_row`], [`ties`] (WITH TIES),
 //! [`arithmetic`] (overflow is an error), [`keys`] (equality of floats and intervals), [`missing`] (functions); then the statements: [`insert`], [`change`] (UPDATE
 //! and DELETE), [`returning`], [`ddl`], [`copy`], [`show`].
 
 pub mod arithmetic;
+mod calls;
 mod casts;
 mod catalog_queries;
 mod change;
 pub mod coerce;
 mod context;
 mod copy;
+mod correlated;
 mod ddl;
+mod domain;
 pub mod errors;
 mod explain;
 mod float_cast;
 mod insert;
 pub mod interval;
 mod interval_arithmetic;
+mod json;
 pub mod keys;
 mod lateral;
 pub mod literal;
 mod missing;
 mod names;
+mod one_row;
 mod operators;
 pub mod parameters;
 mod peers;
@@ -32,14 +38,18 @@ mod placement;
 mod quantified;
 pub mod query;
 mod returning;
+mod row_values;
 mod select_list;
+mod set_returning;
 mod show;
 mod similar;
 mod subquery_rows;
+mod symbols;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 mod tests;
 mod ties;
+mod time_difference;
 pub mod types;
 mod verify;
 pub(crate) mod walk;

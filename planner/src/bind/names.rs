@@ -20,10 +20,12 @@ pub fn shown(name: &str) -> &str {
 
 /// Names the column of generate_series and unnest in FROM as PostgreSQL does: after the alias, or after the function.
 pub(crate) fn name_table_functions(select: &mut ast::Select) {
+    let mentioned = plain_names(select);
     for from in &mut select.from {
         let joined = from.joins.iter_mut().map(|join| &mut join.relation);
         for factor in std::iter::once(&mut from.relation).chain(joined) {
             plain_unnest(factor);
+            super::set_returning::rewrite_factor(factor, &mentioned);
             if let ast::TableFactor::UNNEST { alias, array_exprs, .. } = factor {
                 name_column(alias, "unnest", array_exprs.len() == 1);
                 continue;
@@ -36,6 +38,27 @@ pub(crate) fn name_table_functions(select: &mut ast::Select) {
             name_column(alias, "generate_series", true);
         }
     }
+}
+
+/// The names without a qualifier in the expressions of a select that has a function in FROM.
+fn plain_names(select: &ast::Select) -> HashSet<String> {
+    let mut factors = select
+        .from
+        .iter()
+        .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
+    let is_function = |factor: &ast::TableFactor| {
+        matches!(factor, ast::TableFactor::Table { args: Some(_), .. } | ast::TableFactor::Function { .. })
+    };
+    let mut names = HashSet::new();
+    if factors.any(is_function) {
+        let _: std::ops::ControlFlow<()> = ast::visit_expressions(select, |expression| {
+            if let Expr::Identifier(name) = expression {
+                names.insert(fold(name));
+            }
+            std::ops::ControlFlow::Continue(())
+        });
+    }
+    names
 }
 
 /// Gives a table function its alias, and its column, if it has one, the alias's name.
@@ -53,7 +76,7 @@ fn name_column(alias: &mut Option<ast::TableAlias>, function: &str, one_column: 
 
 /// LATERAL unnest(...) is unnest(...): it sees the items before it anyway.
 fn plain_unnest(factor: &mut ast::TableFactor) {
-    let ast::TableFactor::Function { lateral: true, name, args, alias, .. } = factor else { return };
+    let ast::TableFactor::Function { lateral: true, name, args, alias, with_ordinality } = factor else { return };
     let function = name.0.last().and_then(|part| part.as_ident()).map(fold);
     let arguments = args.iter().map(|argument| match argument {
         ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expression)) => Some(expression.clone()),
@@ -66,7 +89,7 @@ fn plain_unnest(factor: &mut ast::TableFactor) {
             array_exprs,
             with_offset: false,
             with_offset_alias: None,
-            with_ordinality: false,
+            with_ordinality: *with_ordinality,
         };
     }
 }

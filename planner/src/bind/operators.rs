@@ -4,7 +4,7 @@ use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr::{Between, InList};
+use datafusion::logical_expr::expr::{Between, Case, InList};
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator};
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Expr as Ast, FunctionArguments};
 use plan::{PlanError, SqlState};
@@ -17,9 +17,7 @@ use crate::parse::fold;
 
 /// Rewrites one expression of a syntax tree; its parts are visited afterwards.
 pub(crate) fn rewrite(expression: &mut Ast, session: &SessionInfo) -> std::result::Result<(), PlanError> {
-    super::catalog_queries::rewrite_expression(expression);
-    super::quantified::rewrite(expression);
-    super::similar::rewrite(expression)?;
+    rewrite_forms(expression)?;
     match expression {
         // Without parentheses the parser takes it for a column.
         Ast::Identifier(name) if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("current_schema") => {
@@ -74,6 +72,8 @@ pub(crate) fn rewrite(expression: &mut Ast, session: &SessionInfo) -> std::resul
                 *expression = text(value);
             } else if let Some(remainder) = remainder(function) {
                 *expression = remainder;
+            } else if let Some(other) = super::calls::rewritten(function) {
+                *expression = other;
             } else {
                 add_time_zone(function, &session.time_zone);
             }
@@ -81,6 +81,16 @@ pub(crate) fn rewrite(expression: &mut Ast, session: &SessionInfo) -> std::resul
         _ => {}
     }
     Ok(())
+}
+
+/// Forms of expressions that have a file of their own.
+fn rewrite_forms(expression: &mut Ast) -> std::result::Result<(), PlanError> {
+    super::catalog_queries::rewrite_expression(expression);
+    super::row_values::rewrite(expression);
+    super::quantified::rewrite(expression);
+    super::json::rewrite(expression);
+    super::symbols::rewrite(expression)?;
+    super::similar::rewrite(expression)
 }
 
 /// Casts that DataFusion would take for others.
@@ -104,6 +114,10 @@ fn rewrite_cast(expression: &mut Ast) {
 /// Seconds with their fraction are a numeric, as in PostgreSQL.
 fn rewrite_extract(expression: &mut Ast) {
     let Ast::Extract { field, expr, .. } = expression else { return };
+    if let Some(extracted) = super::calls::extracted(field, expr) {
+        *expression = extracted;
+        return;
+    }
     let scale = match field {
         ast::DateTimeField::Second | ast::DateTimeField::Seconds => "0.000001",
         ast::DateTimeField::Millisecond | ast::DateTimeField::Milliseconds => "0.001",
@@ -254,7 +268,7 @@ fn session_value(function: &ast::Function, session: &SessionInfo) -> Option<Stri
 }
 
 /// A cast to numeric(p,s) in a syntax tree.
-fn cast(value: Ast, precision: u64, scale: i64) -> Ast {
+pub(crate) fn cast(value: Ast, precision: u64, scale: i64) -> Ast {
     Ast::Cast {
         kind: ast::CastKind::Cast,
         expr: Box::new(value),
@@ -363,6 +377,11 @@ fn date_arithmetic(expression: Expr, schema: &DFSchema) -> Result<Transformed<Ex
     Ok(match (&left_type, &right_type) {
         (DataType::Date32, DataType::Interval(_)) => Transformed::yes(sum(instant(left), right)),
         (DataType::Interval(_), DataType::Date32) => Transformed::yes(sum(left, instant(right))),
+        (DataType::Timestamp(_, from), DataType::Timestamp(_, to))
+            if op == Operator::Minus && from.is_some() == to.is_some() =>
+        {
+            Transformed::yes(super::time_difference::between(*left, *right))
+        }
         (DataType::Date32, DataType::Date32) if op == Operator::Minus => Transformed::yes(sum(days(left), days(right))),
         (DataType::Date32, number) if number.is_integer() => Transformed::yes(date(sum(days(left), days(right)))),
         (number, DataType::Date32) if number.is_integer() && op == Operator::Plus => {
@@ -385,6 +404,7 @@ pub(crate) fn typed_constants(expression: Expr, schema: &DFSchema, time_zone: &s
             let (left, right) = if is_text_constant(&left) { (Box::new(cast), right) } else { (left, Box::new(cast)) };
             Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right })))
         }
+        Expr::Case(case) => branches(case, schema, time_zone),
         Expr::InList(InList { expr, list, negated }) if list.iter().any(is_text_constant) => {
             let list = list.into_iter().map(|item| {
                 constant_as(&item, &expr, Operator::Eq, schema, time_zone).map(|cast| cast.unwrap_or(item))
@@ -401,6 +421,27 @@ pub(crate) fn typed_constants(expression: Expr, schema: &DFSchema, time_zone: &s
         }
         other => Ok(Transformed::no(other)),
     }
+}
+
+/// A text constant among the results of a CASE takes the type of the others, if they have one that is no text.
+fn branches(mut case: Case, schema: &DFSchema, time_zone: &str) -> Result<Transformed<Expr>> {
+    let results = || case.when_then_expr.iter().map(|(_, result)| result).chain(&case.else_expr);
+    if !results().any(|result| is_text_constant(result)) {
+        return Ok(Transformed::no(Expr::Case(case)));
+    }
+    let other = results().find(|result| !is_text_constant(result) && !is_null(result)).cloned();
+    let Some(other) = other else { return Ok(Transformed::no(Expr::Case(case))) };
+    let results = case.when_then_expr.iter_mut().map(|(_, result)| result).chain(&mut case.else_expr);
+    for result in results {
+        if let Some(typed) = constant_as(result, &other, Operator::Eq, schema, time_zone)? {
+            **result = typed;
+        }
+    }
+    Ok(Transformed::yes(Expr::Case(case)))
+}
+
+fn is_null(expression: &Expr) -> bool {
+    matches!(expression, Expr::Literal(value, _) if value.is_null())
 }
 
 /// Whether an operator compares.

@@ -1,9 +1,12 @@
 //! `x op ANY (query)` and `x op ALL (query)` as EXISTS, or as values by the least and greatest row. DataFusion would look
 //! for the names of x among the columns of the query's own tables.
 
-use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Expr as Ast, SelectItem};
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Expr as Ast, SelectItem, visit_expressions};
 
 use super::subquery_rows::{binary, extreme, hangs_on_null, nested, number, select_from, three_valued, value};
+use super::{row_values, select_list};
 use crate::windows::query_of;
 
 /// A comparison with the rows of a query.
@@ -97,9 +100,43 @@ pub(super) fn rewrite_condition(condition: &mut Ast) {
         other => {
             if let Some(quantified) = Quantified::of(other) {
                 *other = quantified.condition();
+            } else if let Some(condition) = row_values::condition(other) {
+                *other = condition;
+            } else if !matches!(other, Ast::InSubquery { .. } | Ast::Exists { .. }) && has_not(other) {
+                select_list::rewrite_value(other);
             }
         }
     }
+}
+
+/// Whether a NULL of a membership and false may come to different ends in a condition: it is negated, or looked at. DataFusion's
+/// mark joins know no NULL.
+fn has_not(condition: &Ast) -> bool {
+    let found = visit_expressions(condition, |part| {
+        let matters = match part {
+            Ast::InSubquery { negated: true, .. } | Ast::AllOp { .. } => true,
+            Ast::UnaryOp { op: ast::UnaryOperator::Not, .. }
+            | Ast::Case { .. }
+            | Ast::IsNull(_)
+            | Ast::IsNotNull(_)
+            | Ast::IsFalse(_)
+            | Ast::IsNotTrue(_)
+            | Ast::IsNotFalse(_)
+            | Ast::IsUnknown(_)
+            | Ast::IsNotUnknown(_) => has_member(part),
+            _ => false,
+        };
+        if matters { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    found.is_break()
+}
+
+fn has_member(expression: &Ast) -> bool {
+    let found = visit_expressions(expression, |part| match part {
+        Ast::InSubquery { .. } | Ast::AnyOp { .. } => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    });
+    found.is_break()
 }
 
 /// Rewrites the expression itself, wherever it stands.

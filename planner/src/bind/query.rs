@@ -13,7 +13,9 @@ use plan::{PlanError, SqlState};
 
 use super::context::Context;
 use super::errors::plan_error;
-use super::{casts, lateral, names, operators, parameters, placement, quantified, select_list, ties, types, walk};
+use super::{
+    casts, correlated, lateral, names, operators, parameters, placement, quantified, select_list, ties, types, walk,
+};
 use crate::windows::{select_of, table_factor};
 
 /// DataFusion's options for reading syntax trees.
@@ -85,6 +87,7 @@ impl Context<'_> {
             .sql_statement_to_plan_with_context(statement, &mut planner_context)
             .and_then(lateral::rewrite)
             .and_then(ties::rewrite)
+            .and_then(|plan| correlated::rewrite(plan, self.state().aggregate_functions().get("array_agg").cloned()))
             .and_then(casts::restore)
             .map_err(|error| self.error(error))
     }

@@ -5,10 +5,8 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{self, Expr as Ast, SelectItem, VisitMut, VisitorMut};
 
-use super::operators::call;
-use super::quantified;
 use super::subquery_rows::{any_equal, any_rows, hangs_on_null, three_valued};
-use crate::parse::fold;
+use super::{quantified, row_values, set_returning};
 
 /// Rewrites the items of a select list, outside of their subqueries.
 pub(super) fn rewrite(select: &mut ast::Select) {
@@ -16,17 +14,8 @@ pub(super) fn rewrite(select: &mut ast::Select) {
         let (SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. }) = item else {
             continue;
         };
-        if is_series(expression) {
-            *expression = call("unnest", vec![expression.clone()]);
-        }
         let _: ControlFlow<()> = VisitMut::visit(expression, &mut Outermost { depth: 0 });
     }
-}
-
-/// generate_series is a table function elsewhere; here it gives a row for each number.
-fn is_series(expression: &Ast) -> bool {
-    let Ast::Function(function) = expression else { return false };
-    matches!(function.name.0.as_slice(), [ast::ObjectNamePart::Identifier(name)] if fold(name) == "generate_series")
 }
 
 /// Rewrites expressions that are in no subquery.
@@ -50,11 +39,54 @@ impl VisitorMut for Outermost {
     fn pre_visit_expr(&mut self, expression: &mut Ast) -> ControlFlow<()> {
         if self.depth == 0 {
             // Comparisons with a query are made of these two.
+            row_values::rewrite(expression);
             quantified::rewrite(expression);
             match expression {
                 Ast::Exists { subquery, negated } => *expression = exists(subquery, *negated),
                 Ast::InSubquery { expr, subquery, negated } => *expression = is_in(expr, subquery, *negated),
                 _ => {}
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expression: &mut Ast) -> ControlFlow<()> {
+        if self.depth == 0 {
+            set_returning::rewrite_item(expression);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Rewrites NOT IN and IN within a condition of which it matters whether it is NULL or false.
+pub(super) fn rewrite_value(expression: &mut Ast) {
+    let _: ControlFlow<()> = VisitMut::visit(expression, &mut Members { depth: 0 });
+}
+
+/// Rewrites IN in no subquery.
+struct Members {
+    depth: usize,
+}
+
+impl VisitorMut for Members {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _query: &mut ast::Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _query: &mut ast::Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expression: &mut Ast) -> ControlFlow<()> {
+        if self.depth == 0 {
+            row_values::rewrite(expression);
+            quantified::rewrite(expression);
+            if let Ast::InSubquery { expr, subquery, negated } = expression {
+                *expression = is_in(expr, subquery, *negated);
             }
         }
         ControlFlow::Continue(())

@@ -28,6 +28,24 @@ pub(super) fn select_from(query: &ast::Query, names_value: bool) -> ast::Select 
     select_of(Vec::new(), rows)
 }
 
+/// `SELECT FROM (query) AS "?rows" ("?value 1", "?value 2", ...)`
+pub(super) fn select_from_columns(query: &ast::Query, columns: usize) -> ast::Select {
+    let mut select = select_from(query, false);
+    if let Some(ast::TableFactor::Derived { alias: Some(alias), .. }) =
+        select.from.first_mut().map(|from| &mut from.relation)
+    {
+        let names = (1..=columns).map(|place| identifier(&format!("{VALUE} {place}")));
+        alias.columns = names.map(|name| ast::TableAliasColumnDef { name, data_type: None }).collect();
+    }
+    select
+}
+
+/// The columns that [`select_from_columns`] names.
+pub(super) fn named_rows(columns: usize) -> Vec<Ast> {
+    let names = (1..=columns).map(|place| identifier(&format!("{VALUE} {place}")));
+    names.map(|name| Ast::CompoundIdentifier(vec![identifier(ROWS), name])).collect()
+}
+
 /// The named value.
 pub(super) fn value() -> Ast {
     Ast::CompoundIdentifier(vec![identifier(ROWS), identifier(VALUE)])

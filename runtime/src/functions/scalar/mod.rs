@@ -1,13 +1,21 @@
-//! Scalar functions, one file each. [`windows`] holds what the window functions share, [`overload`] what functions of
+//! Scalar functions, one file each, or a file for those of one topic: [`arrays`], [`calendar`] and [`make`] (dates and
+//! times), [`json`], [`numbers`], [`patterns`] (regular expressions), [`text`]. [`windows`] holds what the window functions share, [`overload`] what functions of
 //! several types share, [`rounding`] what those that round share; [`format`] holds the patterns of texts, [`zone`] time
 //! zones.
 
+pub mod arrays;
+pub mod calendar;
 pub mod ceil;
 pub mod floor;
 pub mod format;
 pub mod hop_starts;
+pub mod json;
+pub mod make;
+pub mod numbers;
 pub mod overload;
+pub mod patterns;
 pub mod rounding;
+pub mod text;
 pub mod timezone;
 pub mod to_char;
 pub mod to_date;

@@ -7,7 +7,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use datafusion::arrow::array::ArrayRef;
+use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
@@ -120,6 +120,13 @@ impl ScalarUDFImpl for Overloaded {
         }
         Ok(ColumnarValue::Array(array))
     }
+}
+
+/// The result of each row, NULL where an argument is NULL.
+pub fn each<T>(arguments: &[ArrayRef], mut value: impl FnMut(usize) -> Result<Option<T>>) -> Result<Vec<Option<T>>> {
+    let rows = arguments.first().map_or(0, |argument| argument.len());
+    let known = |row: usize| arguments.iter().all(|argument| argument.is_valid(row));
+    (0..rows).map(|row| if known(row) { value(row) } else { Ok(None) }).collect()
 }
 
 /// Whether a type is a text, or a constant whose type is not known.
