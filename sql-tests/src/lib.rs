@@ -8,13 +8,15 @@
 //! - **What goes over the wire** (error fields, formats, portals, COPY): a test in `tests/wire.rs`, on [`wire::Client`].
 //! - **View = query, whatever the query and the changes**: nothing to write; [`generate`] makes the cases. A new kind of expression or
 //!   query is a few lines there. A failure prints its seed and a shrunk .slt file: put that under `slt/bugs/`.
+//! - **What PostgreSQL answers to queries of every shape**: a template in `corpus/generator`, which writes the files of `corpus/`; see [`corpus`].
 //! - **What survives `kill -9`**: [`crash`].
 //! - **The rules of the tree**: [`tidy`].
 //! - **An example for users**: a fenced block in `docs/` or README.md; `tests/docs.rs` runs it, see [`examples`].
 //!
 //! Reading order: [`process`] (one server), [`wire`] (one client), [`slt`], [`generate`] and [`equivalence`], [`crash`], [`oracle`],
-//! [`flights`], [`measure`].
+//! [`flights`], [`tpch`], [`measure`].
 
+pub mod corpus;
 pub mod crash;
 pub mod equivalence;
 pub mod examples;
@@ -25,4 +27,5 @@ pub mod oracle;
 pub mod process;
 pub mod slt;
 pub mod tidy;
+pub mod tpch;
 pub mod wire;

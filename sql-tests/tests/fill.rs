@@ -108,6 +108,18 @@ fn views_are_filled_while_tables_change() {
     }
 }
 
+/// Between the rows from which an epoch is written as files and those that one epoch reads for a view: it is made and ready in one epoch.
+#[test]
+fn a_view_is_filled_in_the_epoch_that_makes_it() {
+    let server = Server::start().expect("start");
+    let mut client = server.client().expect("connect");
+    client.run("CREATE TABLE keyed (id bigint PRIMARY KEY, v int)").expect("create");
+    client.run("INSERT INTO keyed SELECT n, n % 7 FROM generate_series(1, 60000) n").expect("insert");
+    client.run("CREATE MATERIALIZED VIEW copied AS SELECT * FROM keyed").expect("create");
+    client.run("INSERT INTO keyed VALUES (0, 0)").expect("the next epoch");
+    assert_eq!(client.value("SELECT count(*) FROM copied").expect("read"), "60001");
+}
+
 #[test]
 fn a_killed_creation_leaves_nothing() {
     let mut server = Server::start().expect("start");

@@ -4,7 +4,7 @@
 //! `[COUNTERS_TABLE][0]["chunks"][table id u32 BE]` → first chunk number that was never given out, i64 BE. A counter
 //! is written no later than the first row that uses a number below it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -68,22 +68,23 @@ fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N], ServerError> {
     bytes.try_into().map_err(|_| runtime::Error::Corrupted("a counter has the wrong length".into()).into())
 }
 
-/// The writes that changes of the catalog amount to.
+/// The writes that changes of the catalog amount to: one a key, as an epoch must have it. An entry may change twice in an epoch
+/// (a view is made, and is ready at once): the last change counts.
 pub fn writes(changes: &[CatalogChange], next_id: u32) -> Result<Vec<Write>, ServerError> {
-    let mut writes = Vec::with_capacity(changes.len() + 1);
+    let mut writes = BTreeMap::new();
     for change in changes {
         match change {
-            CatalogChange::Put(entry) => writes.push((entry_key(entry.id), Some(Bytes::from(entry.encode()?)))),
+            CatalogChange::Put(entry) => writes.insert(entry_key(entry.id), Some(Bytes::from(entry.encode()?))),
             CatalogChange::Remove(FIRST_ID) => {
                 let key = layout::store_key(COUNTERS_TABLE, 0, b"public dropped");
-                writes.push((key, Some(Bytes::from_static(b"1"))));
+                writes.insert(key, Some(Bytes::from_static(b"1")))
             }
-            CatalogChange::Remove(id) => writes.push((entry_key(*id), None)),
-        }
+            CatalogChange::Remove(id) => writes.insert(entry_key(*id), None),
+        };
     }
     let ids = layout::store_key(COUNTERS_TABLE, 0, IDS);
-    writes.push((ids, Some(Bytes::copy_from_slice(&next_id.to_be_bytes()))));
-    Ok(writes)
+    writes.insert(ids, Some(Bytes::copy_from_slice(&next_id.to_be_bytes())));
+    Ok(writes.into_iter().collect())
 }
 
 fn entry_key(id: u32) -> Bytes {

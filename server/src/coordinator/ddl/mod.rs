@@ -79,7 +79,8 @@ pub async fn execute(
 pub fn state_ranges(entry: &StoredEntry) -> Vec<(Bytes, Bytes)> {
     let last = match &entry.entry {
         Entry::Table(_) => entry.id + 1,
-        Entry::MaterializedView(view) => view.first_state_table + view.state_tables.max(1) - 1,
+        // Without state the tables end before the first one of state, which is the next object's.
+        Entry::MaterializedView(view) => view.first_state_table + view.state_tables - 1,
         Entry::Schema { .. } | Entry::View(_) => return Vec::new(),
     };
     let (start, _) = layout::table_range(entry.id);
