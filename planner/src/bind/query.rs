@@ -14,6 +14,7 @@ use plan::{PlanError, SqlState};
 use super::context::Context;
 use super::errors::plan_error;
 use super::{casts, lateral, names, operators, parameters, placement, quantified, select_list, types, walk};
+use crate::optimize::in_lists;
 use crate::windows::{select_of, table_factor};
 
 /// DataFusion's options for reading syntax trees.
@@ -137,7 +138,7 @@ impl Context<'_> {
         let coerced = simplifier.coerce(typed, schema).map_err(|error| self.error(error))?;
         let checked = walk::parts(coerced, &mut |part| super::arithmetic::check(part, schema));
         let checked = checked.map_err(|error| self.error(error))?.data;
-        simplifier.simplify(checked).map_err(|error| self.error(error))
+        in_lists::simplify(&simplifier, checked).map_err(|error| self.error(error))
     }
 
     /// The value of an expression without columns.
