@@ -20,6 +20,7 @@ use plan::PlanError;
 use crate::Planner;
 use crate::bind::walk;
 
+pub(crate) mod in_lists;
 mod order;
 
 type Rule = Arc<dyn OptimizerRule + Send + Sync>;
@@ -50,6 +51,10 @@ const OFF_IN_DATAFLOWS: &[&str] = &[
 pub(crate) fn rules(session: &SessionState) -> (Vec<Rule>, Vec<PhysicalRule>) {
     let mut rules = session.optimizers().to_vec();
     rules.retain(|rule| !OFF.contains(&rule.name()));
+    // It takes NULL for any other value where it makes one list of IN of two.
+    for rule in rules.iter_mut().filter(|rule| rule.name() == "simplify_expressions") {
+        *rule = Arc::new(in_lists::KeepApart(Arc::clone(rule)));
+    }
     let mut physical = session.physical_optimizers().to_vec();
     physical.retain(|rule| !PHYSICAL_OFF.contains(&rule.name()));
     (rules, physical)

@@ -16,6 +16,7 @@ use super::errors::plan_error;
 use super::{
     casts, correlated, lateral, names, operators, parameters, placement, quantified, select_list, ties, types, walk,
 };
+use crate::optimize::in_lists;
 use crate::windows::{select_of, table_factor};
 
 /// DataFusion's options for reading syntax trees.
@@ -141,7 +142,7 @@ impl Context<'_> {
         let coerced = simplifier.coerce(typed, schema).map_err(|error| self.error(error))?;
         let checked = walk::parts(coerced, &mut |part| super::arithmetic::check(part, schema));
         let checked = checked.map_err(|error| self.error(error))?.data;
-        simplifier.simplify(checked).map_err(|error| self.error(error))
+        in_lists::simplify(&simplifier, checked).map_err(|error| self.error(error))
     }
 
     /// The value of an expression without columns.

@@ -19,7 +19,7 @@ fn compare(query: &str, seed: u64, epochs: usize, rows: usize, groups: i32, valu
         let change = harness.random_change("t", rows, &mut |random| {
             let group = ["p", "q", "NULL"][random.random_range(0..3)];
             let float = ["0", "-0", "NaN", "inf", "1.5", "0.1", "1e10", "-7.25", "NULL"][random.random_range(0..9)];
-            let interval = ["1 mon", "30 days", "2 days", "03:00:00", "NULL"][random.random_range(0..5)];
+            let interval = ["1 mon", "30 days", "2 days", "3 hours", "NULL"][random.random_range(0..5)];
             let text = ["a", "b", "ab", "", "NULL"][random.random_range(0..5)];
             let null = random.random_range(0..8) == 0;
             let number = if null { "NULL".to_string() } else { random.random_range(-values..values).to_string() };
