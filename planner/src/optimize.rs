@@ -18,7 +18,7 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use plan::PlanError;
 
 use crate::Planner;
-use crate::bind::walk;
+use crate::bind::{correlated, walk};
 
 pub(crate) mod in_lists;
 mod order;
@@ -120,6 +120,12 @@ impl Planner {
         let options = session.config_options();
         let context =
             RuleContext { session, options: Arc::clone(options), aliases: Arc::new(AliasGenerator::new()), now_micros };
+        let plan = if in_view {
+            let array_agg = session.aggregate_functions().get("array_agg").cloned();
+            correlated::constants_as_joins(plan, array_agg).map_err(from_datafusion)?
+        } else {
+            plan
+        };
         let analyzed = session.analyzer().execute_and_check(plan, options, |_, _| {});
         analyzed
             .and_then(order::first_of_each)

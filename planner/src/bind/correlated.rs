@@ -30,13 +30,27 @@ pub(super) fn rewrite(plan: LogicalPlan, array_agg: Option<Arc<AggregateUDF>>) -
     if !correlated {
         return Ok(plan);
     }
-    let mut rewriter = Rewriter { names: Names::default(), array_agg };
+    let mut rewriter = Rewriter { names: Names::default(), array_agg, constants: false };
+    walk::nodes(plan, &mut |node| rewriter.node(node))
+}
+
+/// Makes joins of scalar subqueries that refer to nothing around them, too: a dataflow keeps their values up to date like
+/// those of any relation, where a query evaluates each once.
+pub(crate) fn constants_as_joins(plan: LogicalPlan, array_agg: Option<Arc<AggregateUDF>>) -> Result<LogicalPlan> {
+    let mut any = false;
+    walk::look(&plan, &mut |part| any |= matches!(part, Expr::ScalarSubquery(_)))?;
+    if !any {
+        return Ok(plan);
+    }
+    let mut rewriter = Rewriter { names: Names::default(), array_agg, constants: true };
     walk::nodes(plan, &mut |node| rewriter.node(node))
 }
 
 struct Rewriter {
     names: Names,
     array_agg: Option<Arc<AggregateUDF>>,
+    /// Whether a scalar subquery that refers to nothing becomes a join.
+    constants: bool,
 }
 
 /// The columns from outside that a plan refers to, as far as a schema has them, and whether it has all.
@@ -314,6 +328,15 @@ impl Attached<'_> {
         Ok(pushed.map(|pushed| (domain, pushed)))
     }
 
+    /// A subquery that refers to nothing, where it is to become a join.
+    fn constant(&mut self, subquery: &Subquery) -> Result<Option<(Domain, LogicalPlan)>> {
+        if !self.rewriter.constants || has_outer(&subquery.subquery) {
+            return Ok(None);
+        }
+        let domain = Domain::new(&self.input, Vec::new(), &mut self.rewriter.names)?;
+        Ok(Some((domain, subquery.subquery.as_ref().clone())))
+    }
+
     fn attach(&mut self, domain: &Domain, rows: LogicalPlan) -> Result<()> {
         self.input = join(self.input.clone(), rows, JoinType::Left, domain.pairs(), None)?;
         self.changed = true;
@@ -323,9 +346,14 @@ impl Attached<'_> {
     /// The value of a scalar subquery.
     fn value(&mut self, subquery: &Subquery) -> Result<Option<Expr>> {
         let leaves = self.leaves_aggregates && aggregates(&subquery.subquery);
-        let Some((domain, pushed)) = self.pushed(subquery, leaves)? else { return Ok(None) };
+        let pushed = match self.constant(subquery)? {
+            Some(constant) => Some(constant),
+            None => self.pushed(subquery, leaves)?,
+        };
+        let Some((domain, pushed)) = pushed else { return Ok(None) };
         let Some(last) = pushed.schema().columns().pop() else { return Ok(None) };
-        let name = self.rewriter.names.next("value");
+        let what = if self.rewriter.constants { "constant" } else { "value" };
+        let name = self.rewriter.names.next(what);
         let projected: Vec<Expr> = domain.own().into_iter().chain([Expr::Column(last).alias(&name)]).collect();
         let mut rows = LogicalPlanBuilder::from(pushed).project(projected)?.build()?;
         let column = Expr::Column(Column::new_unqualified(&name));
@@ -334,7 +362,7 @@ impl Attached<'_> {
             let Some(array_agg) = &self.rewriter.array_agg else { return Ok(None) };
             let all = array_agg.call(vec![column]);
             let all_name = all.schema_name().to_string();
-            let listed = self.rewriter.names.next("values");
+            let listed = self.rewriter.names.next(what);
             let values = Expr::Column(Column::new_unqualified(all_name)).alias(&listed);
             let projected: Vec<Expr> = domain.own().into_iter().chain([values]).collect();
             rows = LogicalPlanBuilder::from(rows).aggregate(domain.own(), vec![all])?.project(projected)?.build()?;

@@ -15,7 +15,7 @@ mod change;
 pub mod coerce;
 mod context;
 mod copy;
-mod correlated;
+pub(crate) mod correlated;
 mod ddl;
 mod domain;
 pub mod errors;

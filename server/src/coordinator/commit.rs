@@ -18,6 +18,7 @@ use runtime::state::{Store, Sync};
 use runtime::{Epoch, clock};
 use tokio::sync::oneshot;
 
+use super::ddl::Turn;
 use super::locks::Held;
 use super::{Published, Shared};
 use crate::catalog::CatalogVersion;
@@ -37,6 +38,8 @@ pub struct Answer {
     pub locks: Option<Held>,
     /// Room in the queue that is given back.
     pub permit: Option<tokio::sync::OwnedSemaphorePermit>,
+    /// What to say when the epoch is published, if what was asked for did not come about in it.
+    pub refusal: Option<ServerError>,
 }
 
 impl Answer {
@@ -45,7 +48,10 @@ impl Answer {
         drop(self.locks);
         drop(self.permit);
         // A session that has gone away does not want to know.
-        let _ = self.sender.send(result);
+        let _ = self.sender.send(match self.refusal {
+            Some(refusal) => result.and(Err(refusal)),
+            None => result,
+        });
     }
 }
 
@@ -59,6 +65,8 @@ pub struct CommitJob {
     pub catalog: Arc<CatalogVersion>,
     /// Whom to tell.
     pub answers: Vec<Answer>,
+    /// Released when the epoch is published.
+    pub turns: Vec<Turn>,
     /// No dataflow has seen the epoch: it can be forgotten.
     pub revocable: bool,
 }
@@ -83,7 +91,7 @@ pub fn run(shared: &Shared, jobs: &Receiver<CommitJob>, done: &Sender<Committed>
 }
 
 fn commit(shared: &Shared, job: CommitJob) -> bool {
-    let CommitJob { batch, sync, catalog, mut answers, revocable } = job;
+    let CommitJob { batch, sync, catalog, mut answers, turns, revocable } = job;
     let epoch = batch.epoch;
     let begun = clock::monotonic();
     loop {
@@ -111,6 +119,7 @@ fn commit(shared: &Shared, job: CommitJob) -> bool {
     shared.published.store(Arc::new(Published { snapshot: shared.store.snapshot(), catalog: catalog.clone() }));
     shared.functions.publish(catalog);
     shared.epochs.send_replace(epoch);
+    drop(turns);
     for answer in answers {
         answer.send(Ok(()));
     }

@@ -20,7 +20,7 @@ use runtime::{DataflowId, Epoch, EpochResult, Runtime};
 
 use super::Shared;
 use super::commit::{Answer, CommitJob, Committed, refused};
-use super::ddl::DdlSet;
+use super::ddl::{DdlSet, Turn};
 use super::fill::Fill;
 use super::space::Space;
 use super::write::{TableWrites, WriteSet};
@@ -54,6 +54,8 @@ pub(super) struct InFlight {
     pub changes: Vec<CatalogChange>,
     pub next_id: u32,
     pub answers: Vec<Answer>,
+    /// Changes of the catalog that wait for this epoch to be published.
+    pub turns: Vec<Turn>,
     /// Keys that it adds.
     pub new_keys: HashSet<Bytes>,
     /// Some dataflow takes part.
@@ -73,6 +75,7 @@ impl InFlight {
             changes: Vec::new(),
             next_id: 0,
             answers: Vec::new(),
+            turns: Vec::new(),
             new_keys: HashSet::new(),
             sealed: false,
             result: None,
@@ -420,6 +423,7 @@ impl EpochLoop {
             sync: epoch.sync,
             catalog: self.catalog.clone(),
             answers: std::mem::take(&mut epoch.answers),
+            turns: std::mem::take(&mut epoch.turns),
             revocable: !worked && !epoch.sealed,
         }
     }

@@ -119,12 +119,14 @@ impl EpochLoop {
         self.fills = remaining;
     }
 
-    /// Drops a view that will not be complete, with its state.
-    fn abandon(&mut self, epoch: &mut InFlight, fill: Fill, error: ServerError) {
+    /// Drops a view that will not be complete, with its state. Whoever waits for it is told when that is published: the
+    /// catalog says only then that its numbers were given out.
+    fn abandon(&mut self, epoch: &mut InFlight, mut fill: Fill, error: ServerError) {
         self.end_dataflow(fill.dataflow);
         epoch.changes.push(CatalogChange::Remove(fill.entry.id));
         epoch.deleted_ranges.extend(state_ranges(&fill.entry));
-        fill.answer.send(Err(error));
+        fill.answer.refusal = Some(error);
+        epoch.answers.push(fill.answer);
     }
 
     /// Ends a dataflow with the epochs that were sealed so far.
@@ -149,6 +151,7 @@ impl EpochLoop {
                 let epoch = &mut self.in_flight[position];
                 epoch.changes.append(&mut scratch.changes);
                 epoch.deleted_ranges.append(&mut scratch.deleted_ranges);
+                epoch.answers.append(&mut scratch.answers);
                 continue;
             }
             let mut failed = vec![dataflow.0];

@@ -48,7 +48,7 @@ pub use crate::error::Notice;
 pub use transaction::Transaction;
 
 use commit::{Answer, CommitJob, Committed};
-use ddl::DdlSet;
+use ddl::{DdlSet, Turn};
 use epoch::{Channels, Command, EpochLoop};
 use locks::{Held, Locks};
 use write::{ChunkCounters, WriteSet};
@@ -124,7 +124,7 @@ pub struct Coordinator {
     locks: Arc<Locks>,
     chunks: ChunkCounters,
     /// One change of the catalog at a time.
-    ddl: tokio::sync::Mutex<()>,
+    ddl: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Coordinator {
@@ -172,7 +172,7 @@ impl Coordinator {
             room: Arc::new(Semaphore::new(units)),
             locks: Arc::new(Locks::default()),
             chunks,
-            ddl: tokio::sync::Mutex::new(()),
+            ddl: Arc::default(),
         }))
     }
 
@@ -214,16 +214,9 @@ impl Coordinator {
     }
 
     /// Hands a change of the catalog to an epoch of its own and waits until that is published.
-    async fn change_catalog(&self, set: DdlSet, locks: Held) -> Result<(), ServerError> {
+    async fn change_catalog(&self, set: DdlSet, turn: Turn, locks: Held) -> Result<(), ServerError> {
+        let set = DdlSet { turn: Some(turn), ..set };
         self.submit(1, Some(locks), |answer| Command::Ddl(Box::new(set), answer)).await
-    }
-
-    /// Returns when a catalog is published that has given out the ids below `next_id`.
-    async fn registered(&self, next_id: u32) {
-        let mut epochs = self.shared.epochs.subscribe();
-        let there = |_: &Epoch| self.published().catalog.next_id() >= next_id;
-        // The sender lives in `shared`.
-        let _ = epochs.wait_for(there).await;
     }
 
     async fn submit(
@@ -238,7 +231,7 @@ impl Coordinator {
         let room = u32::try_from(room).unwrap_or(u32::MAX);
         let permit = self.room.clone().acquire_many_owned(room).await.map_err(|_| stopped())?;
         let (sender, answered) = oneshot::channel();
-        let answer = Answer { sender, locks, permit: Some(permit) };
+        let answer = Answer { sender, locks, permit: Some(permit), refusal: None };
         self.commands.send(command(answer)).map_err(|_| stopped())?;
         answered.await.map_err(|_| stopped())?
     }

@@ -35,7 +35,7 @@ pub static AGE: FunctionDef = FunctionDef {
             result: "43 years 9 mons 27 days",
         },
         Example {
-            query: "SELECT age(timestamp '2024-03-01', timestamp '2023-12-15 10:00')",
+            query: "SELECT age(timestamp '2024-03-01', timestamp '2023-12-15 10:00:00')",
             result: "2 mons 16 days 14:00:00",
         },
     ],

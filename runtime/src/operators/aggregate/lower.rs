@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::{DFSchema, ExprSchema, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, GroupingSet};
 use datafusion::logical_expr::utils::grouping_set_to_exprlist;
@@ -14,6 +14,7 @@ use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, Proj
 use plan::{Lower, LowerContext, Lowered, NodeId, PlanError};
 
 use super::sets::{self, Set};
+use super::values::has_exact_form;
 use super::{
     AggregateDefinition, AggregateSpec, Call, CallResult, NAME, OrderedSpec, Slot, SlotKind, ValueForm, ValueSet,
 };
@@ -43,7 +44,7 @@ impl Lower for AggregateDefinition {
             return Ok(Lowered::Declined(Some("an argument of an aggregate cannot be a column".to_string())));
         };
         let append_only = context.properties(input).append_only;
-        let spec = wanted.spec(aggregate, &positions, append_only)?;
+        let spec = wanted.spec(aggregate, &positions, &context.schema(input), append_only)?;
         Ok(Lowered::Node(context.add(Arc::new(spec), vec![input])))
     }
 }
@@ -241,7 +242,13 @@ impl Wanted {
         sets::standing(sets, key_types, id_type).map_err(PlanError::internal)
     }
 
-    fn spec(&self, aggregate: &Aggregate, positions: &[usize], append_only: bool) -> Result<AggregateSpec, PlanError> {
+    fn spec(
+        &self,
+        aggregate: &Aggregate,
+        positions: &[usize],
+        input: &SchemaRef,
+        append_only: bool,
+    ) -> Result<AggregateSpec, PlanError> {
         let mut spec = AggregateSpec {
             keys: match &self.sets {
                 None => self.keys.iter().map(|number| positions[*number]).collect(),
@@ -257,8 +264,9 @@ impl Wanted {
             text: text(aggregate),
         };
         for call in &self.calls {
-            let arguments = call.arguments.iter().map(|number| positions[*number]).collect();
-            let result = spec.result(call, arguments, call.filter.map(|number| positions[number]));
+            let arguments: Vec<usize> = call.arguments.iter().map(|number| positions[*number]).collect();
+            let exact = arguments.iter().all(|argument| has_exact_form(input.field(*argument).data_type()));
+            let result = spec.result(call, arguments, call.filter.map(|number| positions[number]), exact);
             spec.calls.push(Call { result, data_type: call.data_type.clone() });
         }
         Ok(spec)
@@ -279,7 +287,13 @@ impl CallFunction {
 
 impl AggregateSpec {
     /// Finds or adds what a call needs.
-    fn result(&mut self, call: &WantedCall, arguments: Vec<usize>, filter: Option<usize>) -> CallResult {
+    fn result(
+        &mut self,
+        call: &WantedCall,
+        arguments: Vec<usize>,
+        filter: Option<usize>,
+        has_exact_form: bool,
+    ) -> CallResult {
         let distinct = call.distinct;
         let kind = match &call.function {
             CallFunction::Count if arguments.is_empty() && filter.is_none() => return CallResult::Rows,
@@ -303,7 +317,8 @@ impl AggregateSpec {
         };
         let extreme = matches!(kind, SlotKind::Least | SlotKind::Greatest);
         let values = (distinct || (extreme && !self.append_only)).then(|| {
-            let form = if extreme { ValueForm::Exact } else { ValueForm::Key };
+            // Without an exact form of its own, the set is also that of DISTINCT.
+            let form = if extreme && has_exact_form { ValueForm::Exact } else { ValueForm::Key };
             find_or_add(&mut self.value_sets, ValueSet { arguments: arguments.clone(), filter, form })
         });
         let slot = find_or_add(&mut self.slots, Slot { kind, arguments, filter, values });

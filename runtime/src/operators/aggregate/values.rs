@@ -42,7 +42,7 @@ pub(super) enum EncodedValues {
 }
 
 /// Whether values of a type need their exact form behind the key: its two forms have the same number of bytes.
-fn has_exact_form(data_type: &DataType) -> bool {
+pub(super) fn has_exact_form(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Float16 | DataType::Float32 | DataType::Float64 | DataType::Interval(_))
 }
 

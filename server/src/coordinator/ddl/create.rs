@@ -9,9 +9,8 @@ use planner::SessionInfo;
 use planner::catalog::{Catalog, ViewInfo};
 use planner::statement::{CreateTable, CreateView, ObjectName};
 use runtime::DataflowDescription;
-use tokio::sync::MutexGuard;
 
-use super::{DdlSet, NewDataflow};
+use super::{DdlSet, NewDataflow, Turn};
 use crate::catalog::entry::{
     ENTRY_VERSION, Entry, MaterializedEntry, Status, StoredEntry, TableEntry, ViewEntry, store_schema, type_name,
 };
@@ -42,6 +41,7 @@ pub async fn create_schema(
     coordinator: &Arc<Coordinator>,
     name: &str,
     if_not_exists: bool,
+    turn: Turn,
 ) -> Result<DdlOutcome, ServerError> {
     let catalog = coordinator.published().catalog.clone();
     if name.starts_with("pg_") || system::is_system_schema(name) {
@@ -57,7 +57,7 @@ pub async fn create_schema(
     let id = catalog.next_id();
     let entry = catalog_store::schema_entry(id, name).as_ref().clone();
     let set = DdlSet { changes: vec![CatalogChange::Put(entry)], next_id: id + 1, ..DdlSet::default() };
-    coordinator.change_catalog(set, coordinator.locks.owner()).await?;
+    coordinator.change_catalog(set, turn, coordinator.locks.owner()).await?;
     Ok(done("CREATE SCHEMA"))
 }
 
@@ -108,6 +108,7 @@ pub async fn create_table(
     coordinator: &Arc<Coordinator>,
     table: &CreateTable,
     session: &SessionInfo,
+    turn: Turn,
 ) -> Result<DdlOutcome, ServerError> {
     let tag = if table.query.is_some() { "CREATE TABLE AS" } else { "CREATE TABLE" };
     let published = coordinator.published();
@@ -148,7 +149,7 @@ pub async fn create_table(
         add_rows(coordinator, &object, rows, &mut set)?;
         outcome.tag = format!("SELECT {count}");
     }
-    coordinator.change_catalog(set, coordinator.locks.owner()).await?;
+    coordinator.change_catalog(set, turn, coordinator.locks.owner()).await?;
     Ok(outcome)
 }
 
@@ -211,6 +212,7 @@ pub async fn create_view(
     coordinator: &Arc<Coordinator>,
     view: &CreateView,
     session: &SessionInfo,
+    turn: Turn,
 ) -> Result<DdlOutcome, ServerError> {
     let catalog = coordinator.published().catalog.clone();
     let schema = view.plan.schema().as_arrow().clone();
@@ -229,7 +231,7 @@ pub async fn create_view(
     let entry = StoredEntry { version: ENTRY_VERSION, id, entry: Entry::View(definition) };
     let next_id = catalog.next_id().max(id + 1);
     let set = DdlSet { changes: vec![CatalogChange::Put(entry)], next_id, ..DdlSet::default() };
-    coordinator.change_catalog(set, coordinator.locks.owner()).await?;
+    coordinator.change_catalog(set, turn, coordinator.locks.owner()).await?;
     Ok(done("CREATE VIEW"))
 }
 
@@ -286,7 +288,7 @@ pub async fn create_materialized_view(
     coordinator: &Arc<Coordinator>,
     view: &CreateView,
     session: &SessionInfo,
-    turn: MutexGuard<'_, ()>,
+    turn: Turn,
 ) -> Result<DdlOutcome, ServerError> {
     const TAG: &str = "CREATE MATERIALIZED VIEW";
     let catalog = coordinator.published().catalog.clone();
@@ -303,23 +305,9 @@ pub async fn create_materialized_view(
         created: Some(new),
         ..DdlSet::default()
     };
-    let filled = coordinator.change_catalog(set, coordinator.locks.owner());
-    tokio::pin!(filled);
-    // The registration is in the queue once the future has been polled; whoever comes next works on a catalog in
-    // which the view is registered.
-    let mut turn = Some(turn);
-    let registered = coordinator.registered(next_id);
-    tokio::pin!(registered);
-    loop {
-        tokio::select! {
-            biased;
-            result = &mut filled => {
-                result?;
-                return Ok(DdlOutcome { tag: TAG.to_owned(), notices });
-            }
-            () = &mut registered, if turn.is_some() => turn = None,
-        }
-    }
+    // The next change may come as soon as the view is registered; filling takes longer.
+    coordinator.change_catalog(set, turn, coordinator.locks.owner()).await?;
+    Ok(DdlOutcome { tag: TAG.to_owned(), notices })
 }
 
 /// Plans the dataflow of a view from its stored form, as recovery does, so that both get the same plan.

@@ -7,7 +7,7 @@ use plan::{Layout, SqlState};
 use planner::SessionInfo;
 use planner::statement::{Drop, DropKind};
 
-use super::{DdlSet, state_ranges};
+use super::{DdlSet, Turn, state_ranges};
 use crate::catalog::{CatalogChange, CatalogObject, CatalogVersion, ObjectKind, store as catalog_store, system};
 use crate::coordinator::locks::Mode;
 use crate::coordinator::{Coordinator, DdlOutcome};
@@ -44,6 +44,7 @@ pub async fn drop_objects(
     coordinator: &Arc<Coordinator>,
     statement: &Drop,
     session: &SessionInfo,
+    turn: Turn,
 ) -> Result<DdlOutcome, ServerError> {
     let catalog = coordinator.published().catalog.clone();
     let mut targets = find_targets(&catalog, statement, session)?;
@@ -67,7 +68,7 @@ pub async fn drop_objects(
     }
     let set = removal(&catalog, &targets, &victims);
     if !set.changes.is_empty() {
-        coordinator.change_catalog(set, locks).await?;
+        coordinator.change_catalog(set, turn, locks).await?;
     }
     Ok(DdlOutcome { tag: tag(statement.kind).to_owned(), notices: targets.notices })
 }

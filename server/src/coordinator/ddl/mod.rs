@@ -13,6 +13,7 @@ use runtime::state::Sync;
 use runtime::state::layout;
 use runtime::state::store::Write;
 use runtime::{DataflowDescription, DataflowId};
+use tokio::sync::OwnedMutexGuard;
 
 use super::commit::Answer;
 use super::epoch::{EpochLoop, InFlight};
@@ -42,7 +43,12 @@ pub struct DdlSet {
     pub ended: Vec<DataflowId>,
     /// A dataflow to create and fill.
     pub created: Option<NewDataflow>,
+    /// Others wait for it until the change is published, also if the session does not.
+    pub turn: Option<Turn>,
 }
+
+/// The right to change the catalog: one change at a time, each planned on the catalog that the one before led to.
+pub type Turn = OwnedMutexGuard<()>;
 
 /// A dataflow to create and fill.
 pub struct NewDataflow {
@@ -60,17 +66,17 @@ pub async fn execute(
     statement: &Statement,
     session: &SessionInfo,
 ) -> Result<DdlOutcome, ServerError> {
-    let turn = coordinator.ddl.lock().await;
+    let turn = coordinator.ddl.clone().lock_owned().await;
     match statement {
         Statement::CreateSchema { name, if_not_exists } => {
-            create::create_schema(coordinator, name, *if_not_exists).await
+            create::create_schema(coordinator, name, *if_not_exists, turn).await
         }
-        Statement::CreateTable(table) => create::create_table(coordinator, table, session).await,
+        Statement::CreateTable(table) => create::create_table(coordinator, table, session, turn).await,
         Statement::CreateView(view) if view.materialized => {
             create::create_materialized_view(coordinator, view, session, turn).await
         }
-        Statement::CreateView(view) => create::create_view(coordinator, view, session).await,
-        Statement::Drop(statement) => drop::drop_objects(coordinator, statement, session).await,
+        Statement::CreateView(view) => create::create_view(coordinator, view, session, turn).await,
+        Statement::Drop(statement) => drop::drop_objects(coordinator, statement, session, turn).await,
         _ => Err(ServerError::internal("not a statement that changes the catalog")),
     }
 }
@@ -121,6 +127,7 @@ impl EpochLoop {
                 )));
             }
         }
+        epoch.turns.extend(set.turn);
         self.note_chunks(set.chunks);
         epoch.sync = Sync::Now;
         epoch.changes.extend(set.changes);
