@@ -130,6 +130,7 @@ impl Planner {
         analyzed
             .and_then(order::first_of_each)
             .and_then(|plan| order::deterministic(plan, in_view))
+            .and_then(|plan| if in_view { Ok(plan) } else { order::offsets_by_number(plan) })
             .and_then(name_casts_of_subqueries)
             .and_then(constants_to_the_right)
             .and_then(|plan| optimizer.optimize(plan, &context, |_, _| {}))

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, Result as DataFusionResult};
 use datafusion::functions_window::row_number::row_number_udwf;
@@ -10,7 +11,7 @@ use datafusion::logical_expr::expr::{Sort as SortExpr, WindowFunction, WindowFun
 use datafusion::logical_expr::expr_rewriter::{NamePreserver, normalize_cols};
 use datafusion::logical_expr::{
     Distinct, DistinctOn, Expr, LogicalPlan, LogicalPlanBuilder, Projection, Sort, Window, WindowFrame,
-    WindowFrameUnits, lit,
+    WindowFrameUnits, cast, lit,
 };
 
 use crate::bind::walk;
@@ -77,6 +78,51 @@ pub(super) fn deterministic(plan: LogicalPlan, in_view: bool) -> DataFusionResul
         other => Ok(Transformed::no(other)),
     })
     .map(|transformed| transformed.data)
+}
+
+/// In a query: OFFSET without LIMIT, where the order is not seen in the result, by the rows' numbers. DataFusion takes the
+/// sort below such a limit for one that nothing needs.
+pub(super) fn offsets_by_number(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
+    if matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) | LogicalPlan::Limit(_)) {
+        return plan.map_children(|child| offsets_by_number(child).map(Transformed::yes)).map(|plan| plan.data);
+    }
+    walk::nodes(plan, &mut |node| {
+        let LogicalPlan::Limit(limit) = &node else { return Ok(Transformed::no(node)) };
+        match (limit.skip.as_deref(), &limit.fetch) {
+            (Some(skip), None) => match numbered_behind(&limit.input, skip)? {
+                Some(plan) => Ok(Transformed::yes(plan)),
+                None => Ok(Transformed::no(node)),
+            },
+            _ => Ok(Transformed::no(node)),
+        }
+    })
+}
+
+/// The rows behind the first ones of a sort, which may be below projections; none if there is no sort.
+fn numbered_behind(plan: &LogicalPlan, skip: &Expr) -> DataFusionResult<Option<LogicalPlan>> {
+    match plan {
+        LogicalPlan::Sort(sort) => {
+            let mut number = WindowFunction::new(row_number_udwf(), Vec::new());
+            number.params.order_by = sort.expr.clone();
+            number.params.window_frame = WindowFrame::new(Some(false));
+            let columns = sort.input.schema().columns().into_iter().map(Expr::Column);
+            LogicalPlanBuilder::from(sort.input.as_ref().clone())
+                .window([Expr::WindowFunction(Box::new(number)).alias(NUMBER)])?
+                .filter(cast(Expr::Column(Column::new_unqualified(NUMBER)), DataType::Int64).gt(skip.clone()))?
+                .project(columns)?
+                .build()
+                .map(Some)
+        }
+        LogicalPlan::Projection(projection) => match numbered_behind(&projection.input, skip)? {
+            Some(input) => Ok(Some(plan.with_new_exprs(projection.expr.clone(), vec![input])?)),
+            None => Ok(None),
+        },
+        LogicalPlan::SubqueryAlias(alias) => match numbered_behind(&alias.input, skip)? {
+            Some(input) => Ok(Some(plan.with_new_exprs(Vec::new(), vec![input])?)),
+            None => Ok(None),
+        },
+        _ => Ok(None),
+    }
 }
 
 /// Whether the rows under a limit are sorted, possibly below projections.
