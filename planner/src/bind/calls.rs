@@ -3,7 +3,7 @@
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, DateTimeField, Expr as Ast, FunctionArg, FunctionArgExpr};
 
 use super::operators::{call, cast, text};
-use super::subquery_rows::{binary, number};
+use super::subquery_rows::{binary, nested, number};
 use crate::parse::fold;
 
 /// Functions under other names.
@@ -35,6 +35,7 @@ const FIELDS: &[&str] = &[
 
 /// What stands for a call; none if it stays as it is.
 pub(super) fn rewritten(function: &mut ast::Function) -> Option<Ast> {
+    keep_constants_in_order(function);
     let [ast::ObjectNamePart::Identifier(name)] = function.name.0.as_mut_slice() else { return None };
     let folded = fold(name);
     if let Some((_, other)) = RENAMED.iter().find(|(known, _)| *known == folded) {
@@ -85,6 +86,18 @@ pub(super) fn rewritten(function: &mut ast::Function) -> Option<Ast> {
             Some(call("encode", vec![bytes.clone(), text("base64pad".to_string())]))
         }
         _ => None,
+    }
+}
+
+/// A number in the ORDER BY of an aggregate is a constant. DataFusion would take it for the position of a column of the
+/// input, unless it is in parentheses.
+fn keep_constants_in_order(function: &mut ast::Function) {
+    let ast::FunctionArguments::List(list) = &mut function.args else { return };
+    for clause in &mut list.clauses {
+        let ast::FunctionArgumentClause::OrderBy(order) = clause else { continue };
+        for sort in order.iter_mut().filter(|sort| matches!(sort.expr, Ast::Value(_))) {
+            sort.expr = nested(sort.expr.clone());
+        }
     }
 }
 

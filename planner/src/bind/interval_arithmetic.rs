@@ -1,5 +1,5 @@
 //! Operators that DataFusion's binder does not type as PostgreSQL does: intervals times and by numbers, and text
-//! constants beside numbers.
+//! constants beside numbers; and positions in arrays.
 //!
 //! An interval has three parts (months, days, time). Multiplying gives fractions of each; what is left of the months
 //! goes into days at 30 a month, what is left of the days into time at 24 hours a day, as in PostgreSQL.
@@ -12,10 +12,11 @@ use datafusion::arrow::datatypes::{
 };
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
-use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::functions_nested::extract::{array_element, array_slice};
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr};
 use datafusion::logical_expr::{
-    BinaryExpr, Cast, ColumnarValue, Expr, ExprSchemable, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature, Volatility,
+    BinaryExpr, Cast, ColumnarValue, Expr, ExprSchemable, GetFieldAccess, Operator, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility, lit, when,
 };
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use plan::{PlanError, SqlState};
@@ -120,6 +121,24 @@ pub(crate) struct PgExprPlanner {
 }
 
 impl ExprPlanner for PgExprPlanner {
+    /// Elements and slices count from the first item. DataFusion counts negative positions from the last one, and makes
+    /// an element of an aggregated array a call of nth_value, which takes nothing but a constant.
+    fn plan_field_access(
+        &self,
+        raw: RawFieldAccessExpr,
+        _schema: &DFSchema,
+    ) -> Result<PlannerResult<RawFieldAccessExpr>> {
+        let RawFieldAccessExpr { expr: array, field_access } = raw;
+        Ok(match field_access {
+            GetFieldAccess::ListIndex { key } => PlannerResult::Planned(array_element(array, at_least(0, *key)?)),
+            GetFieldAccess::ListRange { start, stop, stride } => {
+                let (start, stop) = (at_least(1, *start)?, at_least(0, *stop)?);
+                PlannerResult::Planned(array_slice(array, start, stop, Some(*stride)))
+            }
+            field_access => PlannerResult::Original(RawFieldAccessExpr { expr: array, field_access }),
+        })
+    }
+
     fn plan_binary_op(&self, raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
         let raw = match self.json.plan(raw, schema) {
             PlannerResult::Original(raw) => raw,
@@ -148,6 +167,14 @@ impl ExprPlanner for PgExprPlanner {
             }
             _ => PlannerResult::Original(RawBinaryExpr { op: written, left: *left, right: *right }),
         })
+    }
+}
+
+/// A position, or the least one if that is greater.
+fn at_least(least: i64, position: Expr) -> Result<Expr> {
+    match &position {
+        Expr::Literal(ScalarValue::Int64(Some(known)), _) if *known >= least => Ok(position),
+        _ => when(position.clone().lt(lit(least)), lit(least)).otherwise(position),
     }
 }
 

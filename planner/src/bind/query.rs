@@ -14,7 +14,8 @@ use plan::{PlanError, SqlState};
 use super::context::Context;
 use super::errors::plan_error;
 use super::{
-    casts, correlated, lateral, names, operators, parameters, placement, quantified, select_list, ties, types, walk,
+    casts, correlated, grouping_sets, lateral, named_windows, names, operators, parameters, placement, quantified,
+    select_list, ties, types, walk,
 };
 use crate::optimize::in_lists;
 use crate::windows::{select_of, table_factor};
@@ -56,6 +57,8 @@ impl Context<'_> {
             return Err(PlanError::unsupported("SELECT INTO").with_hint("Use CREATE TABLE AS."));
         }
         placement::check(self, select)?;
+        named_windows::rewrite(select, &mut [])?;
+        grouping_sets::rewrite(select);
         [&mut select.selection, &mut select.having].into_iter().flatten().for_each(quantified::rewrite_condition);
         names::name_items(select);
         select_list::rewrite(select);
@@ -240,6 +243,7 @@ fn rewrite_clauses(query: &mut ast::Query) -> Result<(), PlanError> {
             }
         }
     }
+    named_windows::rewrite(select, order_by)?;
     names::name_items(select);
     crate::windows::grouping::rewrite(select, order_by)?;
     casts::distinguish(select, order_by);

@@ -140,7 +140,9 @@ pub const FUNCTIONS: &[&FunctionDef] = &[
     &aggregate::avg::DEFINITION,
     &aggregate::min::DEFINITION,
     &aggregate::max::DEFINITION,
-    &aggregate::every::DEFINITION,
+    &aggregate::truth::BOOL_AND,
+    &aggregate::truth::BOOL_OR,
+    &aggregate::truth::EVERY,
     &aggregate::variance::VAR_POP,
     &aggregate::variance::VAR_SAMP,
     &aggregate::variance::VARIANCE,
@@ -193,13 +195,15 @@ pub fn scalar() -> Vec<Arc<ScalarUDF>> {
         .collect()
 }
 
-/// The aggregate functions, to register with DataFusion after its own: those of the same name are replaced.
+/// The aggregate functions, to register with DataFusion after its own: those of the same name are replaced. Each is there
+/// once for every name that it has.
 pub fn aggregates() -> Vec<Arc<AggregateUDF>> {
     FUNCTIONS
         .iter()
-        .filter_map(|function| match function.implementation {
-            Implementation::Aggregate(make) => Some(Arc::new(make())),
-            Implementation::Scalar(_) => None,
+        .flat_map(|function| match function.implementation {
+            Implementation::Aggregate(make) => aggregate::under_each_name(make()),
+            Implementation::Scalar(_) => Vec::new(),
         })
+        .map(Arc::new)
         .collect()
 }

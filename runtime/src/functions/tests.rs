@@ -39,6 +39,29 @@ fn names_are_unique_and_documented() {
 }
 
 #[test]
+fn every_name_of_an_aggregate_is_its_own() {
+    for (name, function) in context().state().aggregate_functions() {
+        assert_eq!(name, function.name());
+    }
+    let calls = [
+        "stddev(x)",
+        "stddev(DISTINCT x)",
+        "stddev(x) FILTER (WHERE x > 1)",
+        "stddev_samp(x)",
+        "mean(x)",
+        "mean(DISTINCT x)",
+        "every(x > 0)",
+        "every(x > 0) FILTER (WHERE x > 1)",
+        "quantile_cont(x, 0.5)",
+    ];
+    let query = format!("SELECT {} FROM (VALUES (1), (1), (4)) AS t(x)", calls.join(", "));
+    assert_eq!(
+        run(&query).unwrap(),
+        "+1 | 1.7320508075688773 | 2.1213203435596424 | NULL | 1.7320508075688773 | 2.0000000000000000 | 2.5000000000000000 | t | t | 1"
+    );
+}
+
+#[test]
 fn examples_are_right() {
     for example in FUNCTIONS.iter().flat_map(|function| function.examples) {
         assert_eq!(run(example.query), Ok(format!("+1 | {}", example.result)), "{}", example.query);

@@ -130,11 +130,15 @@ impl Generator {
             } else {
                 format!("{value}{direction}")
             };
-            // A position would be a constant.
-            return (format!("string_agg({distinct}{value}, '|' ORDER BY {order}){filter}"), Type::Text);
+            // A number is a constant here, and no position of a column.
+            let constant = if distinct.is_empty() && self.chance(0.1) { "1, " } else { "" };
+            return (format!("string_agg({distinct}{value}, '|' ORDER BY {constant}{order}){filter}"), Type::Text);
         }
         let value = self.expression(scope, Type::Int, 1);
         let call = format!("array_agg({distinct}{value} ORDER BY {value}{direction}){filter}");
+        if self.chance(0.3) {
+            return (format!("CAST(({call})[{}] AS text)", self.between(0, 3)), Type::Text);
+        }
         (format!("array_to_string({call}, ',')"), Type::Text)
     }
 

@@ -114,7 +114,7 @@ impl Generator {
         let mut calls = String::new();
         for number in 0..self.between(1, 2) {
             // Which copy of a row has which place in two orders is not said.
-            let most = if number == 0 { 8 } else { 3 };
+            let most = if number == 0 { 10 } else { 3 };
             let (call, kind) = self.window_call(&own, most);
             let name = self.fresh("f");
             calls.push_str(&format!(", {call} AS {name}"));
@@ -158,6 +158,16 @@ impl Generator {
                 let (function, frame) =
                     (self.pick(&["first_value", "last_value"]), self.frame().replace("GROUPS", "ROWS"));
                 (format!("{function}({}) OVER ({partition}ORDER BY {total}{frame})", value.name), value.kind)
+            }
+            7 => {
+                let (function, condition) = (self.pick(&["bool_and", "bool_or", "every"]), self.condition(columns, 1));
+                (format!("{function}({condition}) OVER ({partition}ORDER BY {total}{})", self.frame()), Type::Bool)
+            }
+            8 => {
+                let (function, kind) = (self.pick(&["bit_and", "bit_or"]), self.pick(&[Type::Int, Type::Big]));
+                let (value, filter) = (self.expression(columns, kind, 1), self.condition(columns, 1));
+                let filter = if self.chance(0.3) { format!(" FILTER (WHERE {filter})") } else { String::new() };
+                (format!("{function}({value}){filter} OVER ({partition}ORDER BY {total}{})", self.frame()), kind)
             }
             _ if numbers.is_empty() => {
                 (format!("count(*) OVER ({partition}ORDER BY {total}{})", self.frame()), Type::Big)

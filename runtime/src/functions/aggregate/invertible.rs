@@ -7,6 +7,7 @@ use super::bits::{BitCounts, BitFunction};
 use super::grouped::{Rows, grouped_sums};
 use super::moments::{Moment, Moments};
 use super::results::{self, Function, Results};
+use super::truth::{TruthCounts, TruthFunction};
 
 /// An aggregate of this kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -17,6 +18,8 @@ pub enum Invertible {
     Moment(Moment),
     /// Of bits.
     Bits(BitFunction),
+    /// Of booleans.
+    Truth(TruthFunction),
 }
 
 /// What is kept for an aggregate. Aggregates of one family over the same arguments share their state.
@@ -28,6 +31,8 @@ pub enum Family {
     Moments,
     /// How often each bit is set.
     Bits,
+    /// How many values are true, and how many false.
+    Truth,
 }
 
 impl Invertible {
@@ -37,6 +42,7 @@ impl Invertible {
             Invertible::Sum(function) => function.name(),
             Invertible::Moment(moment) => moment.name(),
             Invertible::Bits(function) => function.name(),
+            Invertible::Truth(function) => function.name(),
         }
     }
 
@@ -45,7 +51,8 @@ impl Invertible {
         let sums = [Function::Sum, Function::Average].map(Invertible::Sum);
         let moments = Moment::ALL.map(Invertible::Moment);
         let bits = BitFunction::ALL.map(Invertible::Bits);
-        sums.into_iter().chain(moments).chain(bits).find(|aggregate| aggregate.name() == name)
+        let truths = TruthFunction::ALL.map(Invertible::Truth);
+        sums.into_iter().chain(moments).chain(bits).chain(truths).find(|aggregate| aggregate.name() == name)
     }
 
     /// What is kept for it.
@@ -54,6 +61,7 @@ impl Invertible {
             Invertible::Sum(_) => Family::Sums,
             Invertible::Moment(_) => Family::Moments,
             Invertible::Bits(_) => Family::Bits,
+            Invertible::Truth(_) => Family::Truth,
         }
     }
 
@@ -63,6 +71,7 @@ impl Invertible {
             (Invertible::Sum(_), [argument]) => Some(vec![results::accepted_type(argument)?]),
             (Invertible::Moment(moment), arguments) => moment.accepted_types(arguments),
             (Invertible::Bits(_), [argument]) => Some(vec![super::bits::accepted_type(argument)?]),
+            (Invertible::Truth(_), [argument]) => Some(vec![super::truth::accepted_type(argument)?]),
             _ => None,
         }
     }
@@ -72,7 +81,7 @@ impl Invertible {
         match (self, arguments) {
             (Invertible::Sum(function), [argument]) => results::result_type(function, argument),
             (Invertible::Moment(moment), arguments) => moment.result_type(arguments),
-            (Invertible::Bits(_), [argument]) => Some(argument.clone()),
+            (Invertible::Bits(_) | Invertible::Truth(_), [argument]) => Some(argument.clone()),
             _ => None,
         }
     }
@@ -102,6 +111,7 @@ pub fn grouped_states(family: Family, arguments: &[DataType]) -> Option<Box<dyn 
         (Family::Sums, [argument]) => grouped_sums(argument),
         (Family::Moments, arguments) => Some(Box::new(Moments::new(arguments)?)),
         (Family::Bits, [argument]) => Some(Box::new(BitCounts::new(argument)?)),
+        (Family::Truth, [DataType::Boolean]) => Some(Box::new(TruthCounts::default())),
         _ => None,
     }
 }

@@ -1,18 +1,21 @@
 //! Aggregate functions, one file each, and the accumulation that they share with the incremental operator.
 //!
 //! Reading order: [`exact`], [`wide`] and [`big`] (numbers that lose nothing), [`sums`] (what is kept of a group), [`results`]
-//! (types and values of `sum` and `avg`), [`grouped`] (many groups at once), [`moments`] and [`bits`] (the same for variances
-//! and the like, and for bits), [`invertible`] (all of these), [`accumulate`] and [`udaf`] (for DataFusion). [`ordered`] has
+//! (types and values of `sum` and `avg`), [`grouped`] (many groups at once), [`moments`], [`bits`] and [`truth`] (the same for
+//! variances and the like, for bits and for booleans), [`invertible`] (all of these), [`accumulate`] and [`udaf`] (for DataFusion). [`ordered`] has
 //! the aggregates that need the rows of their group in order.
 
 use datafusion::arrow::datatypes::{DataType, IntervalUnit};
+use datafusion::logical_expr::AggregateUDF;
+
+use ordered::OrderedFunction;
+use udaf::InvertibleFunction;
 
 pub mod accumulate;
 pub mod avg;
 pub mod big;
 pub mod bits;
 pub mod codec;
-pub mod every;
 pub mod exact;
 pub mod extreme;
 pub mod grouped;
@@ -27,9 +30,24 @@ pub mod regression;
 pub mod results;
 pub mod sum;
 pub mod sums;
+pub mod truth;
 pub mod udaf;
 pub mod variance;
 pub mod wide;
+
+/// A function once for each of its names. DataFusion would name a call by an alias after the alias and the arguments alone,
+/// so that `stddev(x)` and `stddev(DISTINCT x)`, or two calls with different FILTERs, could not stand side by side.
+pub fn under_each_name(function: AggregateUDF) -> Vec<AggregateUDF> {
+    let of_alias = |alias: &String| {
+        let inner = function.inner();
+        if let Some(invertible) = inner.downcast_ref::<InvertibleFunction>() {
+            return Some(AggregateUDF::from(invertible.under(alias)));
+        }
+        Some(AggregateUDF::from(inner.downcast_ref::<OrderedFunction>()?.under(alias)))
+    };
+    let aliases: Vec<AggregateUDF> = function.aliases().iter().filter_map(of_alias).collect();
+    std::iter::once(function).chain(aliases).collect()
+}
 
 /// PostgreSQL's name of a type, for messages.
 pub fn type_name(data_type: &DataType) -> String {

@@ -19,6 +19,7 @@ use super::type_name;
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct InvertibleFunction {
     aggregate: Invertible,
+    name: String,
     signature: Signature,
     aliases: Vec<String>,
 }
@@ -27,7 +28,13 @@ impl InvertibleFunction {
     /// The function for DataFusion, with other names that it has.
     pub fn new(aggregate: Invertible, aliases: &[&str]) -> Self {
         let aliases = aliases.iter().map(ToString::to_string).collect();
-        InvertibleFunction { aggregate, signature: Signature::user_defined(Volatility::Immutable), aliases }
+        let signature = Signature::user_defined(Volatility::Immutable);
+        InvertibleFunction { aggregate, name: aggregate.name().to_string(), signature, aliases }
+    }
+
+    /// The function under another name only.
+    pub fn under(&self, name: &str) -> Self {
+        InvertibleFunction { name: name.to_string(), ..InvertibleFunction::new(self.aggregate, &[]) }
     }
 
     /// The aggregate.
@@ -37,7 +44,7 @@ impl InvertibleFunction {
 
     fn no_such_function(&self, arguments: &[DataType]) -> DataFusionError {
         let types: Vec<String> = arguments.iter().map(type_name).collect();
-        let message = format!("function {}({}) does not exist", self.aggregate.name(), types.join(", "));
+        let message = format!("function {}({}) does not exist", self.name, types.join(", "));
         DataFusionError::External(Box::new(PlanError::new(SqlState::UNDEFINED_FUNCTION, message)))
     }
 
@@ -50,7 +57,7 @@ impl InvertibleFunction {
 
 impl AggregateUDFImpl for InvertibleFunction {
     fn name(&self) -> &str {
-        self.aggregate.name()
+        &self.name
     }
 
     fn aliases(&self) -> &[String] {
@@ -83,7 +90,7 @@ impl AggregateUDFImpl for InvertibleFunction {
     }
 
     fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
-        Ok(vec![Arc::new(Field::new(format_state_name(args.name, self.aggregate.name()), DataType::Binary, true))])
+        Ok(vec![Arc::new(Field::new(format_state_name(args.name, &self.name), DataType::Binary, true))])
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {

@@ -23,6 +23,7 @@ use crate::expressions::refusal;
 use crate::functions::aggregate::invertible::Invertible;
 use crate::functions::aggregate::ordered::percentile::check;
 use crate::functions::aggregate::ordered::{Argument, Layout, Method, OrderedFunction, RowEncoder};
+use crate::functions::aggregate::truth::TruthFunction;
 use crate::functions::aggregate::udaf::InvertibleFunction;
 
 impl Lower for AggregateDefinition {
@@ -140,14 +141,16 @@ impl CallFunction {
             return Ok(CallFunction::Ordered(method, Box::new(layout.clone())));
         }
         if let Some(invertible) = function.downcast_ref::<InvertibleFunction>() {
-            return Ok(CallFunction::State(invertible.aggregate()));
+            return Ok(match invertible.aggregate() {
+                Invertible::Truth(TruthFunction::And) => CallFunction::And,
+                Invertible::Truth(TruthFunction::Or) => CallFunction::Or,
+                aggregate => CallFunction::State(aggregate),
+            });
         }
         Ok(match call.func.name() {
             "count" => CallFunction::Count,
             "min" => CallFunction::Least,
             "max" => CallFunction::Greatest,
-            "bool_and" => CallFunction::And,
-            "bool_or" => CallFunction::Or,
             name => return Err(format!("{name}() is not aggregated incrementally yet")),
         })
     }

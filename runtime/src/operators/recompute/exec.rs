@@ -14,8 +14,11 @@ use datafusion::datasource::provider_as_source;
 use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::{LogicalPlan, TableScan, TableSource};
+use datafusion::physical_expr::window::{PlainAggregateWindowExpr, SlidingAggregateWindowExpr};
+use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use parking_lot::Mutex;
 
@@ -337,7 +340,7 @@ pub(in crate::operators) async fn physical_plan(
     session.query_planner().create_physical_plan(query, session).await
 }
 
-/// Whether a query can be planned.
+/// Whether a query can be planned, and every aggregate in it be begun.
 pub(in crate::operators) fn check(
     query: &LogicalPlan,
     session: &SessionState,
@@ -345,5 +348,25 @@ pub(in crate::operators) fn check(
 ) -> std::result::Result<(), DataFusionError> {
     let rows: Vec<Arc<Rows>> = inputs.iter().map(|_| Arc::default()).collect();
     let query = over_rows(query, &rows)?;
-    futures::executor::block_on(physical_plan(&query, session)).map(drop)
+    check_aggregates(futures::executor::block_on(physical_plan(&query, session))?.as_ref())
+}
+
+/// DataFusion finds out that it lacks an aggregate over such arguments, or over a frame that loses rows, when it begins one.
+fn check_aggregates(plan: &dyn ExecutionPlan) -> std::result::Result<(), DataFusionError> {
+    if let Some(aggregation) = plan.downcast_ref::<AggregateExec>() {
+        aggregation.aggr_expr().iter().try_for_each(|aggregate| aggregate.create_accumulator().map(drop))?;
+    }
+    let windows = plan
+        .downcast_ref::<WindowAggExec>()
+        .map(WindowAggExec::window_expr)
+        .or_else(|| plan.downcast_ref::<BoundedWindowAggExec>().map(BoundedWindowAggExec::window_expr));
+    for window in windows.unwrap_or_default() {
+        let window = window.as_any();
+        if let Some(sliding) = window.downcast_ref::<SlidingAggregateWindowExpr>() {
+            sliding.get_aggregate_expr().create_sliding_accumulator()?;
+        } else if let Some(growing) = window.downcast_ref::<PlainAggregateWindowExpr>() {
+            growing.get_aggregate_expr().create_accumulator()?;
+        }
+    }
+    plan.children().into_iter().try_for_each(|child| check_aggregates(child.as_ref()))
 }

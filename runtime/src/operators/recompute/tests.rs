@@ -208,3 +208,17 @@ fn explain_names_what_is_recomputed_and_why() {
     assert!(details.iter().any(|detail| detail.contains("Limit: skip=0, fetch=2 over ")), "{details:?}");
     assert!(details.iter().all(|detail| detail.ends_with("; because nobody else was asked")), "{details:?}");
 }
+
+/// DataFusion's own bool_and cannot give up a row again.
+#[test]
+fn what_cannot_be_begun_is_refused() {
+    let context = SessionContext::new();
+    let check = |frame: &str| {
+        let query = format!("SELECT bool_and(x) OVER (ORDER BY x {frame}) FROM (VALUES (true)) AS t(x)");
+        let plan = futures::executor::block_on(context.sql(&query)).unwrap().into_optimized_plan().unwrap();
+        super::exec::check(&plan, &context.state(), &[]).map_err(|error| error.strip_backtrace())
+    };
+    assert_eq!(check("ROWS UNBOUNDED PRECEDING"), Ok(()));
+    let error = check("ROWS 1 PRECEDING").unwrap_err();
+    assert!(error.contains("`retract_batch` is not implemented"), "{error}");
+}

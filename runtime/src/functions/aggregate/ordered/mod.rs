@@ -111,6 +111,7 @@ pub struct Layout {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct OrderedFunction {
     method: &'static Method,
+    name: String,
     layout: Option<Layout>,
     signature: Signature,
     aliases: Vec<String>,
@@ -121,10 +122,16 @@ impl OrderedFunction {
     pub fn udaf(method: &'static Method) -> AggregateUDF {
         AggregateUDF::from(OrderedFunction {
             method,
+            name: method.name.to_string(),
             layout: None,
             signature: Signature::user_defined(Volatility::Immutable),
             aliases: method.aliases.iter().map(ToString::to_string).collect(),
         })
+    }
+
+    /// The function under another name only.
+    pub fn under(&self, name: &str) -> Self {
+        OrderedFunction { name: name.to_string(), aliases: Vec::new(), ..self.clone() }
     }
 
     /// The method, and what is fixed about the call once DataFusion has simplified it.
@@ -134,7 +141,7 @@ impl OrderedFunction {
 
     fn no_such_function(&self, arguments: &[DataType]) -> DataFusionError {
         let types: Vec<String> = arguments.iter().map(type_name).collect();
-        let message = format!("function {}({}) does not exist", self.method.name, types.join(", "));
+        let message = format!("function {}({}) does not exist", self.name, types.join(", "));
         external(PlanError::new(SqlState::UNDEFINED_FUNCTION, message))
     }
 
@@ -160,7 +167,11 @@ impl OrderedFunction {
         let mut order = Vec::new();
         for sort in written {
             let Sort { expr, asc, nulls_first } = sort;
-            let column = if self.method.within_group { 0 } else { column_number(&mut columns, expr) };
+            let column = match converted(&columns[..own_columns], &expr, schema) {
+                _ if self.method.within_group => 0,
+                Some(column) => column,
+                None => column_number(&mut columns, expr),
+            };
             order.push(OrderColumn { column, descending: !asc, nulls_first });
         }
         if params.distinct && columns.len() > own_columns {
@@ -201,6 +212,18 @@ fn column_number(columns: &mut Vec<Expr>, column: Expr) -> usize {
     })
 }
 
+/// The number of the argument that is an expression of ORDER BY but for the conversion to the type that the function takes.
+/// That keeps the order of the values.
+fn converted(arguments: &[Expr], expression: &Expr, schema: &DFSchema) -> Option<usize> {
+    arguments.iter().position(|argument| {
+        let Expr::Cast(cast) = argument else { return false };
+        let types = (cast.expr.get_type(schema), argument.get_type(schema));
+        *cast.expr == *expression
+            && matches!(&types, (Ok(from), Ok(to)) if
+                (from.is_string() && to.is_string()) || (from.is_numeric() && to.is_numeric()))
+    })
+}
+
 fn constant(expression: &Expr) -> Option<&ScalarValue> {
     match expression {
         Expr::Literal(value, _) => Some(value),
@@ -221,7 +244,7 @@ pub(super) fn external(error: impl std::error::Error + Send + Sync + 'static) ->
 
 impl AggregateUDFImpl for OrderedFunction {
     fn name(&self) -> &str {
-        self.method.name
+        &self.name
     }
 
     fn aliases(&self) -> &[String] {
@@ -250,7 +273,7 @@ impl AggregateUDFImpl for OrderedFunction {
         }
         let distinct = if params.distinct { "DISTINCT " } else { "" };
         let filter = params.filter.as_ref().map_or(String::new(), |filter| format!(" FILTER (WHERE {filter})"));
-        Ok(format!("{}({distinct}{}{inner}){outer}{filter}", self.method.name, arguments.join(", ")))
+        Ok(format!("{}({distinct}{}{inner}){outer}{filter}", self.name, arguments.join(", ")))
     }
 
     fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
@@ -291,7 +314,7 @@ impl AggregateUDFImpl for OrderedFunction {
     }
 
     fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
-        Ok(vec![Arc::new(Field::new(format_state_name(args.name, self.method.name), DataType::Binary, true))])
+        Ok(vec![Arc::new(Field::new(format_state_name(args.name, &self.name), DataType::Binary, true))])
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
