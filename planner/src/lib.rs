@@ -13,6 +13,7 @@ mod lowering;
 mod optimize;
 pub mod parse;
 pub mod statement;
+pub mod text;
 mod volatile;
 pub mod windows;
 

@@ -140,7 +140,10 @@ impl AnalyzerRule for CheckedArithmetic {
 pub(crate) fn check(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let (left, op, right) = match expression {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => (left, op, right),
-        Expr::Cast(cast) => return super::float_cast::exact(cast, schema),
+        Expr::Cast(cast) => match super::text_cast::written(&cast, schema)? {
+            Some(text) => return Ok(Transformed::yes(text)),
+            None => return super::float_cast::exact(cast, schema),
+        },
         other => return Ok(Transformed::no(other)),
     };
     let same_type = |wanted: fn(&DataType) -> bool| {

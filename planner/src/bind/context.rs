@@ -19,7 +19,7 @@ use plan::{PlanError, RelationSource, SqlState};
 use super::errors::external;
 use super::interval_arithmetic::PgExprPlanner;
 use super::types::PgTypePlanner;
-use super::{casts, missing, one_row, ties};
+use super::{casts, copies, missing, one_row, ties};
 use crate::Planner;
 use crate::catalog::{Catalog, Object, SessionInfo, nearest, undefined_relation};
 use crate::parse::text::Source;
@@ -211,6 +211,7 @@ impl ContextProvider for Context<'_> {
             .or_else(|| casts::function(name))
             .or_else(|| one_row::function(name))
             .or_else(|| ties::function(name))
+            .or_else(|| copies::function(name))
             .or_else(|| self.missing_function(name))
     }
 

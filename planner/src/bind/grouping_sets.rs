@@ -1,61 +1,118 @@
-//! ROLLUP and CUBE of composite elements, and within GROUPING SETS: written out as GROUPING SETS, which DataFusion
-//! understands in its plain form only.
+//! GROUP BY with composite elements, `ROLLUP ((a, b), c)`, and with ROLLUP, CUBE and GROUPING SETS within GROUPING SETS:
+//! written out as plain GROUPING SETS. DataFusion reads elements of one column each.
 
-use datafusion::sql::sqlparser::ast::{self, Expr as Ast, FunctionArg, FunctionArgExpr};
+use datafusion::sql::sqlparser::ast::{self, Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments};
+use plan::{PlanError, SqlState};
 
 use crate::parse::fold;
 
-/// So many elements CUBE has at most, as in PostgreSQL.
-const CUBE_MAX: usize = 12;
+/// As many as PostgreSQL takes.
+const SETS_MAX: usize = 4096;
 
-/// Rewrites the GROUP BY of a select.
-pub(super) fn rewrite(select: &mut ast::Select) {
-    let ast::GroupByExpr::Expressions(expressions, _) = &mut select.group_by else { return };
-    for expression in expressions {
-        let sets = match expression {
-            Ast::Rollup(elements) if is_composite(elements) => rollup(elements),
-            Ast::Cube(elements) if is_composite(elements) && elements.len() <= CUBE_MAX => cube(elements),
-            Ast::GroupingSets(sets) if sets.iter().any(|set| nested(set).is_some()) => {
-                sets.iter().flat_map(|set| nested(set).unwrap_or_else(|| vec![set.clone()])).collect()
-            }
-            _ => continue,
-        };
-        *expression = Ast::GroupingSets(sets);
+type Sets = Vec<Vec<Ast>>;
+
+/// Rewrites the GROUP BY of a select if it has elements that DataFusion does not read.
+pub(super) fn rewrite(select: &mut ast::Select) -> Result<(), PlanError> {
+    let ast::GroupByExpr::Expressions(items, _) = &mut select.group_by else { return Ok(()) };
+    if !items.iter().any(is_composite) {
+        return Ok(());
+    }
+    let mut all: Sets = vec![Vec::new()];
+    for item in items.iter() {
+        all = product(&all, &sets(item)?)?;
+    }
+    *items = vec![Ast::GroupingSets(all)];
+    Ok(())
+}
+
+fn is_composite(item: &Ast) -> bool {
+    match item {
+        Ast::Rollup(elements) | Ast::Cube(elements) => elements.iter().any(|element| element.len() != 1),
+        Ast::GroupingSets(sets) => {
+            sets.iter().any(|set| matches!(set.as_slice(), [item] if nested(item).is_some() || is_composite(item)))
+        }
+        _ => false,
     }
 }
 
-fn is_composite(elements: &[Vec<Ast>]) -> bool {
-    elements.iter().any(|element| element.len() != 1)
+/// The sets of an item of GROUP BY.
+fn sets(item: &Ast) -> Result<Sets, PlanError> {
+    match item {
+        Ast::Rollup(elements) => Ok(rollup(elements)),
+        Ast::Cube(elements) => cube(elements),
+        Ast::GroupingSets(items) => {
+            let mut all = Vec::new();
+            for set in items {
+                match set.as_slice() {
+                    [item] => all.extend(match nested(item) {
+                        Some(item) => sets(&item)?,
+                        None => sets(item)?,
+                    }),
+                    columns => all.push(columns.to_vec()),
+                }
+                check(all.len())?;
+            }
+            Ok(all)
+        }
+        Ast::Tuple(columns) => Ok(vec![columns.clone()]),
+        column => Ok(vec![vec![column.clone()]]),
+    }
 }
 
-/// All first so many elements, the most first.
-fn rollup(elements: &[Vec<Ast>]) -> Vec<Vec<Ast>> {
-    (0..=elements.len()).rev().map(|count| elements[..count].concat()).collect()
-}
-
-/// All choices of elements, that of all first.
-fn cube(elements: &[Vec<Ast>]) -> Vec<Vec<Ast>> {
-    let chosen = |choice: usize| {
-        let elements = elements.iter().enumerate().filter(|(place, _)| choice >> place & 1 == 1);
-        elements.flat_map(|(_, element)| element.clone()).collect()
-    };
-    (0..1 << elements.len()).rev().map(chosen).collect()
-}
-
-/// The sets that a member of GROUPING SETS stands for, if it is a ROLLUP or CUBE. There it is read as a call.
-fn nested(set: &[Ast]) -> Option<Vec<Vec<Ast>>> {
-    let [Ast::Function(function)] = set else { return None };
+/// ROLLUP, CUBE and GROUPING SETS within GROUPING SETS, which the parser takes for functions.
+fn nested(item: &Ast) -> Option<Ast> {
+    let Ast::Function(function) = item else { return None };
     let [ast::ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else { return None };
-    let ast::FunctionArguments::List(list) = &function.args else { return None };
-    let element = |argument: &FunctionArg| match argument {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let elements = list.args.iter().map(|argument| match argument {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(Ast::Tuple(columns))) => Some(columns.clone()),
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(Ast::Nested(column))) => Some(vec![column.as_ref().clone()]),
         FunctionArg::Unnamed(FunctionArgExpr::Expr(column)) => Some(vec![column.clone()]),
         _ => None,
-    };
-    let elements: Vec<Vec<Ast>> = list.args.iter().map(element).collect::<Option<_>>()?;
+    });
     match fold(name).as_str() {
-        "rollup" => Some(rollup(&elements)),
-        "cube" if elements.len() <= CUBE_MAX => Some(cube(&elements)),
+        "rollup" => elements.collect::<Option<_>>().map(Ast::Rollup),
+        "cube" => elements.collect::<Option<_>>().map(Ast::Cube),
         _ => None,
     }
+}
+
+/// All beginnings, the longest first.
+fn rollup(elements: &[Vec<Ast>]) -> Sets {
+    (0..=elements.len()).rev().map(|length| union(elements[..length].iter().flatten())).collect()
+}
+
+/// All subsets.
+fn cube(elements: &[Vec<Ast>]) -> Result<Sets, PlanError> {
+    let mut all: Sets = vec![Vec::new()];
+    for element in elements {
+        let with = all.iter().map(|set| union(set.iter().chain(element)));
+        all = with.zip(&all).flat_map(|(with, without)| [with, without.clone()]).collect();
+        check(all.len())?;
+    }
+    Ok(all)
+}
+
+fn product(left: &Sets, right: &Sets) -> Result<Sets, PlanError> {
+    check(left.len().saturating_mul(right.len()))?;
+    Ok(left.iter().flat_map(|own| right.iter().map(|other| union(own.iter().chain(other)))).collect())
+}
+
+/// Columns, each once.
+fn union<'a>(columns: impl Iterator<Item = &'a Ast>) -> Vec<Ast> {
+    let mut all: Vec<Ast> = Vec::new();
+    for column in columns {
+        if !all.contains(column) {
+            all.push(column.clone());
+        }
+    }
+    all
+}
+
+fn check(sets: usize) -> Result<(), PlanError> {
+    if sets > SETS_MAX {
+        let message = format!("too many grouping sets present (maximum {SETS_MAX})");
+        return Err(PlanError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
+    }
+    Ok(())
 }

@@ -3,17 +3,19 @@
 //! Reading order: [`context`] (what DataFusion's binder asks), [`query`] (queries, whole), then what they are made of:
 //! [`names`] (of output columns), [`placement`] (of aggregates), [`operators`], [`interval_arithmetic`], [`types`],
 //! [`literal`] (text to values), [`coerce`] (assignment), [`parameters`], [`lateral`] (UNNEST of a column), [`quantified`] (ANY and ALL), [`select_list`] (EXISTS and IN as values),
-//! [`set_returning`] (functions of several rows), [`row_values`], [`json`] and [`symbols`] (operators), [`calls`], [`time_difference`], [`correlated`] and [`domain`] (subqueries that refer to the row around them), [`one_row`], [`ties`] (WITH TIES),
+//! [`using`] (merged columns), [`grouping_sets`], [`named_windows`], [`copies`] (EXCEPT ALL), [`precedence`], [`between`], [`set_returning`] (functions of several rows), [`row_values`], [`json`] and [`symbols`] (operators), [`calls`], [`time_difference`], [`correlated`] and [`domain`] (subqueries that refer to the row around them), [`one_row`], [`ties`] (WITH TIES),
 //! [`arithmetic`] (overflow is an error), [`keys`] (equality of floats and intervals), [`missing`] (functions); then the statements: [`insert`], [`change`] (UPDATE
 //! and DELETE), [`returning`], [`ddl`], [`copy`], [`show`].
 
 pub mod arithmetic;
+mod between;
 mod calls;
 mod casts;
 mod catalog_queries;
 mod change;
 pub mod coerce;
 mod context;
+mod copies;
 mod copy;
 pub(crate) mod correlated;
 mod ddl;
@@ -37,6 +39,7 @@ mod operators;
 pub mod parameters;
 mod peers;
 mod placement;
+mod precedence;
 mod quantified;
 pub mod query;
 mod returning;
@@ -50,9 +53,11 @@ mod symbols;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 mod tests;
+mod text_cast;
 mod ties;
 mod time_difference;
 pub mod types;
+mod using;
 mod verify;
 pub(crate) mod walk;
 

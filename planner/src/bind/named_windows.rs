@@ -1,119 +1,102 @@
-//! Windows of the WINDOW clause: written out where they are used.
-//!
-//! `OVER w` is the window itself; `OVER (w ROWS 1 PRECEDING)` and `WINDOW v AS (w ORDER BY x)` continue it: they take its
-//! PARTITION BY and its ORDER BY, which they cannot replace, and add what it lacks.
+//! Windows that are based on a named one: `OVER (w ROWS ...)`, `WINDOW v AS (w ORDER BY ...)`. They have the PARTITION BY and
+//! ORDER BY of that one, which are written into them.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    self, Expr as Ast, Ident, NamedWindowDefinition, NamedWindowExpr, VisitMut, VisitorMut, WindowSpec, WindowType,
+    self, Expr as Ast, Ident, NamedWindowExpr, VisitMut, VisitorMut, WindowSpec, WindowType,
 };
 use plan::{PlanError, SqlState};
 
 use crate::parse::fold;
 
-/// Writes the windows of a select, and of the ORDER BY that belongs to it, out.
+/// Rewrites a select and the ORDER BY that belongs to it.
 pub(super) fn rewrite(select: &mut ast::Select, order_by: &mut [ast::OrderByExpr]) -> Result<(), PlanError> {
-    let mut known: Vec<(String, WindowSpec)> = Vec::new();
-    for NamedWindowDefinition(name, definition) in &mut select.named_window {
-        let name = fold(name);
-        if known.iter().any(|(other, _)| *other == name) {
-            return Err(windowing(format!("window \"{name}\" is already defined")));
-        }
-        let spec = match definition {
-            NamedWindowExpr::NamedWindow(base) => find(&known, base)?.clone(),
-            NamedWindowExpr::WindowSpec(spec) => {
-                continue_window(spec, &known)?;
-                spec.clone()
-            }
-        };
-        *definition = NamedWindowExpr::WindowSpec(spec.clone());
-        known.push((name, spec));
+    if select.named_window.is_empty() {
+        return Ok(());
     }
-    let mut uses = Uses { known: &known, subqueries: 0 };
-    let mut flow = VisitMut::visit(&mut select.projection, &mut uses);
+    // A definition sees those before it.
+    for place in 0..select.named_window.len() {
+        let (before, rest) = select.named_window.split_at_mut(place);
+        let Some(ast::NamedWindowDefinition(_, definition)) = rest.first_mut() else { continue };
+        match definition {
+            NamedWindowExpr::WindowSpec(spec) => inherit(spec, before)?,
+            NamedWindowExpr::NamedWindow(_) => {}
+        }
+    }
+    let mut windows = Windows { named: &select.named_window, depth: 0 };
+    let mut flow = VisitMut::visit(&mut select.projection, &mut windows);
     for item in order_by {
         if flow.is_continue() {
-            flow = VisitMut::visit(&mut item.expr, &mut uses);
+            flow = VisitMut::visit(&mut item.expr, &mut windows);
         }
     }
     match flow {
-        ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(error),
     }
 }
 
-fn find<'a>(known: &'a [(String, WindowSpec)], name: &Ident) -> Result<&'a WindowSpec, PlanError> {
-    let name = fold(name);
-    known
-        .iter()
-        .find(|(other, _)| *other == name)
-        .map(|(_, spec)| spec)
-        .ok_or_else(|| PlanError::new(SqlState::UNDEFINED_OBJECT, format!("window \"{name}\" does not exist")))
+struct Windows<'a> {
+    named: &'a [ast::NamedWindowDefinition],
+    depth: usize,
 }
 
-/// Gives a window what it takes from the one that it names.
-fn continue_window(spec: &mut WindowSpec, known: &[(String, WindowSpec)]) -> Result<(), PlanError> {
-    let Some(name) = spec.window_name.take() else { return Ok(()) };
-    let base = find(known, &name)?;
-    let refuse =
-        |clause: &str| Err(windowing(format!("cannot override {clause} clause of window \"{}\"", fold(&name))));
-    if !spec.partition_by.is_empty() {
-        return refuse("PARTITION BY");
-    }
-    if !spec.order_by.is_empty() && !base.order_by.is_empty() {
-        return refuse("ORDER BY");
-    }
-    if base.window_frame.is_some() {
-        let error = windowing(format!("cannot copy window \"{}\" because it has a frame clause", fold(&name)));
-        let bare = spec.order_by.is_empty() && spec.window_frame.is_none();
-        return Err(if bare { error.with_hint("Omit the parentheses in this OVER clause.") } else { error });
-    }
-    spec.partition_by.clone_from(&base.partition_by);
-    if spec.order_by.is_empty() {
-        spec.order_by.clone_from(&base.order_by);
-    }
-    Ok(())
-}
-
-fn windowing(message: String) -> PlanError {
-    PlanError::new(SqlState::WINDOWING_ERROR, message)
-}
-
-/// The calls of one select; those of its subqueries are theirs.
-struct Uses<'a> {
-    known: &'a [(String, WindowSpec)],
-    subqueries: usize,
-}
-
-impl VisitorMut for Uses<'_> {
+impl VisitorMut for Windows<'_> {
     type Break = PlanError;
 
     fn pre_visit_query(&mut self, _query: &mut ast::Query) -> ControlFlow<PlanError> {
-        self.subqueries += 1;
+        self.depth += 1;
         ControlFlow::Continue(())
     }
 
     fn post_visit_query(&mut self, _query: &mut ast::Query) -> ControlFlow<PlanError> {
-        self.subqueries -= 1;
+        self.depth -= 1;
         ControlFlow::Continue(())
     }
 
-    fn post_visit_expr(&mut self, expression: &mut Ast) -> ControlFlow<PlanError> {
-        let Ast::Function(function) = expression else { return ControlFlow::Continue(()) };
-        if self.subqueries > 0 {
-            return ControlFlow::Continue(());
+    fn pre_visit_expr(&mut self, expression: &mut Ast) -> ControlFlow<PlanError> {
+        if self.depth == 0
+            && let Ast::Function(function) = expression
+            && let Some(WindowType::WindowSpec(spec)) = &mut function.over
+            && let Err(error) = inherit(spec, self.named)
+        {
+            return ControlFlow::Break(error);
         }
-        let written_out = match &mut function.over {
-            Some(WindowType::WindowSpec(spec)) => continue_window(spec, self.known),
-            Some(WindowType::NamedWindow(name)) => find(self.known, name).map(|spec| {
-                function.over = Some(WindowType::WindowSpec(spec.clone()));
-            }),
-            None => Ok(()),
-        };
-        match written_out {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
-        }
+        ControlFlow::Continue(())
     }
+}
+
+/// The definition behind a name.
+fn definition<'a>(name: &Ident, named: &'a [ast::NamedWindowDefinition]) -> Option<&'a WindowSpec> {
+    let name = fold(name);
+    let place = named.iter().position(|ast::NamedWindowDefinition(known, _)| fold(known) == name)?;
+    match &named[place].1 {
+        NamedWindowExpr::WindowSpec(spec) => Some(spec),
+        NamedWindowExpr::NamedWindow(other) => definition(other, &named[..place]),
+    }
+}
+
+/// Gives a window what it has from the one that it names.
+fn inherit(spec: &mut WindowSpec, named: &[ast::NamedWindowDefinition]) -> Result<(), PlanError> {
+    let Some(name) = spec.window_name.take() else { return Ok(()) };
+    let shown = fold(&name);
+    let Some(base) = definition(&name, named) else {
+        return Err(PlanError::new(SqlState::UNDEFINED_OBJECT, format!("window \"{shown}\" does not exist")));
+    };
+    let refused = |message: String| Err(PlanError::new(SqlState::WINDOWING_ERROR, message));
+    if !spec.partition_by.is_empty() {
+        return refused(format!("cannot override PARTITION BY clause of window \"{shown}\""));
+    }
+    if !spec.order_by.is_empty() && !base.order_by.is_empty() {
+        return refused(format!("cannot override ORDER BY clause of window \"{shown}\""));
+    }
+    if base.window_frame.is_some() {
+        return refused(format!("cannot copy window \"{shown}\" because it has a frame clause"));
+    }
+    spec.partition_by = base.partition_by.clone();
+    if spec.order_by.is_empty() {
+        spec.order_by = base.order_by.clone();
+    }
+    Ok(())
 }

@@ -85,6 +85,8 @@ pub(crate) fn rewrite(expression: &mut Ast, session: &SessionInfo) -> std::resul
 
 /// Forms of expressions that have a file of their own.
 fn rewrite_forms(expression: &mut Ast) -> std::result::Result<(), PlanError> {
+    super::precedence::rewrite(expression);
+    super::between::rewrite(expression);
     super::catalog_queries::rewrite_expression(expression);
     super::row_values::rewrite(expression);
     super::quantified::rewrite(expression);

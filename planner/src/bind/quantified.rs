@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Expr as Ast, SelectItem, visit_expressions};
 
+use super::operators::call;
 use super::subquery_rows::{binary, extreme, hangs_on_null, nested, number, select_from, three_valued, value};
 use super::{row_values, select_list};
 use crate::windows::query_of;
@@ -28,8 +29,17 @@ impl Quantified {
         while let Ast::Nested(inner) = right {
             right = inner;
         }
-        // Of an array, not of a query.
-        let Ast::Subquery(query) = right else { return None };
+        let query = match right {
+            Ast::Subquery(query) => query,
+            // ARRAY(query): its items are the query's rows.
+            Ast::Function(ast::Function { name, args: ast::FunctionArguments::Subquery(query), .. })
+                if name.to_string().eq_ignore_ascii_case("array") =>
+            {
+                query
+            }
+            // Of an array, not of a query.
+            _ => return None,
+        };
         Some(Quantified { left: left.as_ref().clone(), op: op.clone(), query: query.clone(), any })
     }
 
@@ -143,5 +153,28 @@ fn has_member(expression: &Ast) -> bool {
 pub(super) fn rewrite(expression: &mut Ast) {
     if let Some(quantified) = Quantified::of(expression) {
         *expression = quantified.value();
+    } else if let Some(value) = any_item(expression) {
+        *expression = value;
     }
+}
+
+/// `x = ANY (column)` as a value: NULL where no item equals and one is NULL. Constants are left as they are, lists to look
+/// keys up by.
+fn any_item(expression: &Ast) -> Option<Ast> {
+    let Ast::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } = expression else { return None };
+    let mut array = right.as_ref();
+    while let Ast::Nested(inner) = array {
+        array = inner;
+    }
+    if !matches!(array, Ast::Identifier(_) | Ast::CompoundIdentifier(_)) {
+        return None;
+    }
+    let is_null = |expression: &Ast| Ast::IsNull(Box::new(nested(expression.clone())));
+    let null = Ast::Value(ast::Value::Null.with_empty_span());
+    let has_null = Ast::IsNotNull(Box::new(call("array_position", vec![array.clone(), null])));
+    let has_items = binary(call("cardinality", vec![array.clone()]), BinaryOperator::Gt, number("0"));
+    let compared = binary(is_null(left), BinaryOperator::And, has_items);
+    let unknown = binary(binary(is_null(array), BinaryOperator::Or, has_null), BinaryOperator::Or, compared);
+    let found = call("array_has", vec![array.clone(), nested(left.as_ref().clone())]);
+    Some(nested(three_valued(found, true, unknown)))
 }

@@ -14,8 +14,8 @@ use plan::{PlanError, SqlState};
 use super::context::Context;
 use super::errors::plan_error;
 use super::{
-    casts, correlated, grouping_sets, lateral, named_windows, names, operators, parameters, placement, quantified,
-    select_list, ties, types, walk,
+    casts, copies, correlated, grouping_sets, lateral, named_windows, names, operators, parameters, placement,
+    quantified, select_list, ties, types, using, walk,
 };
 use crate::optimize::in_lists;
 use crate::windows::{select_of, table_factor};
@@ -41,6 +41,7 @@ impl Context<'_> {
 
     /// A query in the spelling that DataFusion understands.
     fn rewrite_query(&self, query: &mut ast::Query) -> Result<(), PlanError> {
+        using::rewrite(self, query);
         walk::query(
             query,
             &mut walk::Syntax {
@@ -57,8 +58,8 @@ impl Context<'_> {
             return Err(PlanError::unsupported("SELECT INTO").with_hint("Use CREATE TABLE AS."));
         }
         placement::check(self, select)?;
+        grouping_sets::rewrite(select)?;
         named_windows::rewrite(select, &mut [])?;
-        grouping_sets::rewrite(select);
         [&mut select.selection, &mut select.having].into_iter().flatten().for_each(quantified::rewrite_condition);
         names::name_items(select);
         select_list::rewrite(select);
@@ -91,6 +92,7 @@ impl Context<'_> {
             .sql_statement_to_plan_with_context(statement, &mut planner_context)
             .and_then(lateral::rewrite)
             .and_then(ties::rewrite)
+            .and_then(copies::rewrite)
             .and_then(|plan| correlated::rewrite(plan, self.state().aggregate_functions().get("array_agg").cloned()))
             .and_then(casts::restore)
             .map_err(|error| self.error(error))
@@ -226,6 +228,7 @@ fn rewrite_clauses(query: &mut ast::Query) -> Result<(), PlanError> {
     super::catalog_queries::rewrite_query(query)?;
     limit_of_fetch(query)?;
     select_of_table(&mut query.body);
+    copies::mark(&mut query.body);
     let ast::SetExpr::Select(select) = query.body.as_mut() else { return Ok(()) };
     let mut none = Vec::new();
     let order_by = match &mut query.order_by {

@@ -65,8 +65,26 @@ fn compared(left: &[Ast], op: &BinaryOperator, right: &[Ast]) -> Option<Ast> {
     result
 }
 
+/// IN of VALUES is IN of a list.
+fn list_of_values(expression: &mut Ast) {
+    let Ast::InSubquery { expr, subquery, negated } = expression else { return };
+    let ast::SetExpr::Values(values) = subquery.body.as_ref() else { return };
+    let plain = subquery.with.is_none()
+        && subquery.limit_clause.is_none()
+        && subquery.fetch.is_none()
+        && values.rows.iter().all(|row| !row.is_empty());
+    if plain {
+        let rows = values.rows.iter().map(|row| match row.as_slice() {
+            [item] => item.clone(),
+            items => Ast::Tuple(items.to_vec()),
+        });
+        *expression = Ast::InList { expr: expr.clone(), list: rows.collect(), negated: *negated };
+    }
+}
+
 /// Rewrites comparisons, IN, IS NULL and OVERLAPS of rows.
 pub(super) fn rewrite(expression: &mut Ast) {
+    list_of_values(expression);
     let rewritten = match expression {
         Ast::BinaryOp { left, op: BinaryOperator::Overlaps, right } => match (parts(left), parts(right)) {
             (Some(left), Some(right)) => Some(call("overlaps", left.into_iter().chain(right).collect())),

@@ -7,6 +7,7 @@
 mod copy;
 mod create;
 mod session;
+mod spelling;
 mod statements;
 pub(crate) mod text;
 
@@ -19,6 +20,7 @@ use crate::statement::{DropKind, ObjectName};
 pub use copy::CopySource;
 pub(crate) use copy::{CopyDirection, CopySyntax};
 pub(crate) use create::{ColumnSyntax, CreateTableSyntax, CreateViewSyntax};
+pub(crate) use spelling::SYMMETRIC;
 pub(crate) use statements::parse_query_text;
 use text::Source;
 

@@ -20,11 +20,12 @@ use datafusion::arrow::datatypes::{
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 
+use super::binary;
 use super::text::{self, TextStyle};
 use super::types::WireType;
 use super::types::{self, PG_TYPE};
-use super::{binary, float};
 use crate::error::{Result, ServerError};
+use planner::text::{float32, float64};
 
 /// Format code of text.
 pub const TEXT: i16 = 0;
@@ -147,8 +148,8 @@ impl<'a> Column<'a> {
             Column::Int16(array) => text::integer(array.value(row), out),
             Column::Int32(array) => text::integer(array.value(row), out),
             Column::Int64(array) => text::integer(array.value(row), out),
-            Column::Float32(array) => float::float32(array.value(row), style, out),
-            Column::Float64(array) => float::float64(array.value(row), style, out),
+            Column::Float32(array) => float32(array.value(row), style.extra_float_digits, out),
+            Column::Float64(array) => float64(array.value(row), style.extra_float_digits, out),
             Column::Decimal128(array, scale, trim) => text::decimal128(array.value(row), *scale, *trim, out),
             Column::Decimal256(array, scale, trim) => text::decimal256(array.value(row), *scale, *trim, out),
             Column::Utf8(array, _) => out.extend_from_slice(array.value(row).as_bytes()),

@@ -30,7 +30,6 @@ mod copy;
 mod decode;
 pub mod encode;
 mod extended;
-mod float;
 mod handler;
 mod notices;
 mod startup;
