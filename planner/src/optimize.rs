@@ -134,6 +134,7 @@ impl Planner {
             .and_then(name_casts_of_subqueries)
             .and_then(constants_to_the_right)
             .and_then(|plan| optimizer.optimize(plan, &context, |_, _| {}))
+            .and_then(order::plain_windows)
             .and_then(not_in_under_conditions)
             .map_err(from_datafusion)
     }

@@ -320,7 +320,7 @@ impl Attached<'_> {
     /// The domain of a subquery and the subquery over it; none if it is left to DataFusion.
     fn pushed(&mut self, subquery: &Subquery, leaves: bool) -> Result<Option<(Domain, LogicalPlan)>> {
         let (columns, all) = references(&subquery.subquery, self.input.schema())?;
-        if (columns.is_empty() && all) || (all && leaves) {
+        if all && (columns.is_empty() || leaves) {
             return Ok(None);
         }
         let domain = Domain::new(&self.input, columns, &mut self.rewriter.names)?;

@@ -12,13 +12,14 @@ use crate::parse::fold;
 
 /// Rewrites a select and the ORDER BY that belongs to it.
 pub(super) fn rewrite(select: &mut ast::Select, order_by: &mut [ast::OrderByExpr]) -> Result<(), PlanError> {
-    if select.named_window.is_empty() {
-        return Ok(());
-    }
     // A definition sees those before it.
     for place in 0..select.named_window.len() {
         let (before, rest) = select.named_window.split_at_mut(place);
-        let Some(ast::NamedWindowDefinition(_, definition)) = rest.first_mut() else { continue };
+        let Some(ast::NamedWindowDefinition(name, definition)) = rest.first_mut() else { continue };
+        if before.iter().any(|ast::NamedWindowDefinition(known, _)| fold(known) == fold(name)) {
+            let message = format!("window \"{}\" is already defined", fold(name));
+            return Err(PlanError::new(SqlState::WINDOWING_ERROR, message));
+        }
         match definition {
             NamedWindowExpr::WindowSpec(spec) => inherit(spec, before)?,
             NamedWindowExpr::NamedWindow(_) => {}
@@ -58,10 +59,15 @@ impl VisitorMut for Windows<'_> {
     fn pre_visit_expr(&mut self, expression: &mut Ast) -> ControlFlow<PlanError> {
         if self.depth == 0
             && let Ast::Function(function) = expression
-            && let Some(WindowType::WindowSpec(spec)) = &mut function.over
-            && let Err(error) = inherit(spec, self.named)
         {
-            return ControlFlow::Break(error);
+            let known = match &mut function.over {
+                Some(WindowType::WindowSpec(spec)) => inherit(spec, self.named),
+                Some(WindowType::NamedWindow(name)) if definition(name, self.named).is_none() => Err(missing(name)),
+                _ => Ok(()),
+            };
+            if let Err(error) = known {
+                return ControlFlow::Break(error);
+            }
         }
         ControlFlow::Continue(())
     }
@@ -77,12 +83,16 @@ fn definition<'a>(name: &Ident, named: &'a [ast::NamedWindowDefinition]) -> Opti
     }
 }
 
+fn missing(name: &Ident) -> PlanError {
+    PlanError::new(SqlState::UNDEFINED_OBJECT, format!("window \"{}\" does not exist", fold(name)))
+}
+
 /// Gives a window what it has from the one that it names.
 fn inherit(spec: &mut WindowSpec, named: &[ast::NamedWindowDefinition]) -> Result<(), PlanError> {
     let Some(name) = spec.window_name.take() else { return Ok(()) };
     let shown = fold(&name);
     let Some(base) = definition(&name, named) else {
-        return Err(PlanError::new(SqlState::UNDEFINED_OBJECT, format!("window \"{shown}\" does not exist")));
+        return Err(missing(&name));
     };
     let refused = |message: String| Err(PlanError::new(SqlState::WINDOWING_ERROR, message));
     if !spec.partition_by.is_empty() {

@@ -4,6 +4,8 @@
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr as Ast, UnaryOperator};
 
 /// A part of a condition.
+// Short-lived, a few an expression.
+#[allow(clippy::large_enum_variant)]
 enum Part {
     Not,
     And,

@@ -28,13 +28,10 @@ pub(super) fn rewrite(expression: &mut Ast) -> Result<(), PlanError> {
             call("starts_with", vec![left.as_ref().clone(), right.as_ref().clone()])
         }
         Ast::Like { .. } | Ast::ILike { .. } => return rewrite_like(expression),
-        Ast::CompoundFieldAccess { root, access_chain } => match aggregated_item(root, access_chain) {
-            Some(item) => item,
-            None => {
-                fill_slices(expression);
-                return Ok(());
-            }
-        },
+        Ast::CompoundFieldAccess { .. } => {
+            fill_slices(expression);
+            return Ok(());
+        }
         Ast::Function(function) => match array_of_query(function) {
             Some(array) => array,
             None => return Ok(()),
@@ -50,18 +47,6 @@ pub(super) fn rewrite(expression: &mut Ast) -> Result<(), PlanError> {
 
 fn is_text_literal(expression: &Ast) -> bool {
     matches!(expression, Ast::Value(value) if matches!(value.value, ast::Value::SingleQuotedString(_)))
-}
-
-/// `(array_agg(...))[n]`, of which DataFusion would make another aggregate that knows no ORDER BY of its own.
-fn aggregated_item(root: &Ast, access_chain: &[ast::AccessExpr]) -> Option<Ast> {
-    let mut array = root;
-    while let Ast::Nested(inner) = array {
-        array = inner;
-    }
-    let Ast::Function(function) = array else { return None };
-    let [ast::AccessExpr::Subscript(ast::Subscript::Index { index })] = access_chain else { return None };
-    let is_array = function.name.to_string().eq_ignore_ascii_case("array_agg");
-    is_array.then(|| call("array_element", vec![array.clone(), index.clone()]))
 }
 
 /// A slice without a bound reaches to the end of the array.

@@ -149,6 +149,7 @@ struct Factor {
 
 /// What `*` stands for, in its order.
 #[derive(Clone)]
+#[allow(clippy::large_enum_variant)]
 enum Output {
     Merged(String, Ast),
     /// The columns of a factor, without those that are merged.

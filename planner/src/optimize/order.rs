@@ -80,6 +80,45 @@ pub(super) fn deterministic(plan: LogicalPlan, in_view: bool) -> DataFusionResul
     .map(|transformed| transformed.data)
 }
 
+/// Windows of window functions only, each with one name at most: what was found to be the same for every row, and so no
+/// window function any more, is beside them. DataFusion's planning of windows ends in a panic otherwise.
+pub(super) fn plain_windows(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
+    walk::nodes(plan, &mut |node| match node {
+        LogicalPlan::Window(window) if !window.window_expr.iter().all(is_plain) => {
+            without_constants(window).map(Transformed::yes)
+        }
+        other => Ok(Transformed::no(other)),
+    })
+}
+
+fn is_plain(expression: &Expr) -> bool {
+    match expression {
+        Expr::WindowFunction(_) => true,
+        Expr::Alias(alias) => matches!(alias.expr.as_ref(), Expr::WindowFunction(_)),
+        _ => false,
+    }
+}
+
+fn without_constants(window: Window) -> DataFusionResult<LogicalPlan> {
+    let mut columns: Vec<Expr> = window.input.schema().columns().into_iter().map(Expr::Column).collect();
+    let mut functions = Vec::new();
+    for expression in window.window_expr {
+        let (qualifier, name) = expression.qualified_name();
+        let inner = expression.unalias_nested().data;
+        if matches!(inner, Expr::WindowFunction(_)) {
+            functions.push(inner.alias_qualified(qualifier.clone(), name.clone()));
+            columns.push(Expr::Column(Column::new(qualifier, name)));
+        } else {
+            columns.push(inner.alias_qualified(qualifier, name));
+        }
+    }
+    let input = match functions.is_empty() {
+        true => window.input,
+        false => Arc::new(LogicalPlan::Window(Window::try_new(functions, window.input)?)),
+    };
+    LogicalPlanBuilder::from(input).project(columns)?.build()
+}
+
 /// In a query: OFFSET without LIMIT, where the order is not seen in the result, by the rows' numbers. DataFusion takes the
 /// sort below such a limit for one that nothing needs.
 pub(super) fn offsets_by_number(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {

@@ -204,7 +204,7 @@ fn supplier(key: u64) -> String {
     let mut chance = Chance::of(3, key);
     let nation = chance.between(0, 24);
     // Officially five of 10,000.
-    let comment = if key % 20 == 0 { "Customer sleep Complaints".into() } else { chance.words() };
+    let comment = if key.is_multiple_of(20) { "Customer sleep Complaints".into() } else { chance.words() };
     let (address, phone, balance) = (chance.between(1, 999_999), chance.phone(nation), chance.balance());
     format!("{key},Supplier#{key:09},address {address},{nation},{phone},{balance},{comment}")
 }
@@ -221,7 +221,7 @@ fn part(key: u64) -> String {
     let mut chance = Chance::of(5, key);
     let mut words: Vec<&str> = (0..5).map(|_| chance.one(&COLORS)).collect();
     // Officially one of 92 colours.
-    words[0] = if key % 20 == 0 { "forest" } else { words[0] };
+    words[0] = if key.is_multiple_of(20) { "forest" } else { words[0] };
     let manufacturer = chance.between(1, 5);
     let mut brand = manufacturer * 10 + chance.between(1, 5);
     let kind = format!("{} {} {}", chance.one(&TYPE_SIZES), chance.one(&TYPE_FINISHES), chance.one(&TYPE_METALS));

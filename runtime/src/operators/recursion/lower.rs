@@ -31,7 +31,7 @@ impl Lower for RecursionDefinition {
         if let Err(reason) = check(query) {
             return Ok(Lowered::Declined(Some(reason)));
         }
-        let mut rehearsal = Term::new(query, Outside::Rehearsal(context.session().clone()));
+        let mut rehearsal = Term::new(query, Outside::Rehearsal(Box::new(context.session().clone())));
         if let Err(error) = rehearsal.lower(&query.recursive_term) {
             return Ok(Lowered::Declined(Some(error.to_string())));
         }
@@ -130,7 +130,7 @@ fn is_recursion(scan: &TableScan, name: &str) -> bool {
 /// Where that is lowered which does not read R.
 enum Outside<'a> {
     /// Nowhere: only what comes of it is looked at.
-    Rehearsal(SessionState),
+    Rehearsal(Box<SessionState>),
     Context(&'a mut dyn LowerContext),
 }
 

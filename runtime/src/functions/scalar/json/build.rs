@@ -154,7 +154,7 @@ fn array(arguments: &[ArrayRef], call: &Call<'_>) -> Result<ArrayRef> {
         let mut text = String::from("[");
         for (index, writer) in writers.iter().enumerate() {
             text.push_str(if index == 0 { "" } else { ", " });
-            writer.write(row, call.binary, &mut text)?;
+            writer.write(row, &mut text)?;
         }
         text.push(']');
         finished(text, call).map(Some)
@@ -184,7 +184,7 @@ fn object(arguments: &[ArrayRef], call: &Call<'_>) -> Result<ArrayRef> {
             text.push_str(if index == 0 { "" } else { ", " });
             quote(&key, &mut text);
             text.push_str(" : ");
-            writers[2 * index + 1].write(row, call.binary, &mut text)?;
+            writers[2 * index + 1].write(row, &mut text)?;
         }
         text.push('}');
         finished(text, call).map(Some)

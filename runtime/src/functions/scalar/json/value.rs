@@ -74,7 +74,7 @@ impl<'a> JsonWriter<'a> {
     }
 
     /// Writes the value of a row; null for NULL. jsonb has spaces between its parts.
-    pub fn write(&self, row: usize, binary: bool, out: &mut String) -> Result<()> {
+    pub fn write(&self, row: usize, out: &mut String) -> Result<()> {
         if self.array.is_null(row) {
             out.push_str("null");
             return Ok(());
@@ -100,7 +100,7 @@ impl<'a> JsonWriter<'a> {
                 out.push('[');
                 for (index, place) in (offsets[row]..offsets[row + 1]).enumerate() {
                     out.push_str(if index == 0 { "" } else { "," });
-                    writer.write(place as usize, binary, out)?;
+                    writer.write(place as usize, out)?;
                 }
                 out.push(']');
             }
@@ -110,7 +110,7 @@ impl<'a> JsonWriter<'a> {
                     out.push_str(if index == 0 { "" } else { "," });
                     quote(name, out);
                     out.push(':');
-                    JsonWriter::new(column, field)?.write(row, binary, out)?;
+                    JsonWriter::new(column, field)?.write(row, out)?;
                 }
                 out.push('}');
             }
@@ -128,7 +128,7 @@ impl<'a> JsonWriter<'a> {
     /// The text of a row as json or jsonb.
     pub fn text(&self, row: usize, binary: bool) -> Result<String> {
         let mut out = String::new();
-        self.write(row, binary, &mut out)?;
+        self.write(row, &mut out)?;
         if binary { plan::json::canonical(&out).map_err(external) } else { Ok(out) }
     }
 }
