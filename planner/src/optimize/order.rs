@@ -19,6 +19,9 @@ use crate::bind::walk;
 /// The name of the number of a row among those of DISTINCT ON.
 const NUMBER: &str = "$number";
 
+/// The name of a window function that something else is made of, with a number.
+const FUNCTION: &str = "$function";
+
 /// Makes `DISTINCT ON (k) ... ORDER BY k, o` the rows whose `row_number() OVER (PARTITION BY k ORDER BY k, o)` is 1. That order
 /// is continued by all columns, so which row is first of its kind does not depend on how the rows come.
 pub(super) fn first_of_each(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
@@ -105,12 +108,15 @@ fn without_constants(window: Window) -> DataFusionResult<LogicalPlan> {
     for expression in window.window_expr {
         let (qualifier, name) = expression.qualified_name();
         let inner = expression.unalias_nested().data;
-        if matches!(inner, Expr::WindowFunction(_)) {
-            functions.push(inner.alias_qualified(qualifier.clone(), name.clone()));
-            columns.push(Expr::Column(Column::new(qualifier, name)));
-        } else {
-            columns.push(inner.alias_qualified(qualifier, name));
-        }
+        let beside = inner.transform_up(|part| match part {
+            Expr::WindowFunction(_) => {
+                let number = format!("{FUNCTION} {}", functions.len());
+                functions.push(part.alias(&number));
+                Ok(Transformed::yes(Expr::Column(Column::new_unqualified(number))))
+            }
+            other => Ok(Transformed::no(other)),
+        })?;
+        columns.push(beside.data.alias_qualified(qualifier, name));
     }
     let input = match functions.is_empty() {
         true => window.input,

@@ -37,16 +37,20 @@ pub mod wide;
 
 /// A function once for each of its names. DataFusion would name a call by an alias after the alias and the arguments alone,
 /// so that `stddev(x)` and `stddev(DISTINCT x)`, or two calls with different FILTERs, could not stand side by side.
+///
+/// None of them has aliases: sessions are copied function by function in any order, and an alias would take the place of the
+/// function that has it for its name.
 pub fn under_each_name(function: AggregateUDF) -> Vec<AggregateUDF> {
-    let of_alias = |alias: &String| {
-        let inner = function.inner();
+    let inner = function.inner();
+    let under = |name: &str| {
         if let Some(invertible) = inner.downcast_ref::<InvertibleFunction>() {
-            return Some(AggregateUDF::from(invertible.under(alias)));
+            return Some(AggregateUDF::from(invertible.under(name)));
         }
-        Some(AggregateUDF::from(inner.downcast_ref::<OrderedFunction>()?.under(alias)))
+        Some(AggregateUDF::from(inner.downcast_ref::<OrderedFunction>()?.under(name)))
     };
-    let aliases: Vec<AggregateUDF> = function.aliases().iter().filter_map(of_alias).collect();
-    std::iter::once(function).chain(aliases).collect()
+    let names = std::iter::once(function.name()).chain(function.aliases().iter().map(String::as_str));
+    let named: Option<Vec<AggregateUDF>> = names.map(under).collect();
+    named.unwrap_or_else(|| vec![function])
 }
 
 /// PostgreSQL's name of a type, for messages.
