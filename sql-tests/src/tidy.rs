@@ -244,7 +244,9 @@ pub fn operators() -> Result<Vec<String>> {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let is_code = path.is_dir() || path.extension().is_some_and(|extension| extension == "rs");
         // Parts that all operators share, and the two that end and begin a dataflow, which no query asks for.
-        if !is_code || ["mod", "harness", "ordered", "tests", "materialize", "import"].contains(&name.as_str()) {
+        if !is_code
+            || ["mod", "harness", "ordered", "failure", "tests", "materialize", "import"].contains(&name.as_str())
+        {
             continue;
         }
         if !list.contains(&format!("{name}::")) {

@@ -32,6 +32,8 @@ pub fn parse_text(text: &str, field: &Field, time_zone: &str) -> Result<ScalarVa
         DataType::Float64 => ScalarValue::Float64(Some(parse_float(text, field)?)),
         DataType::Decimal128(_, _) | DataType::Decimal256(_, _) => parse_decimal(text, field)?,
         DataType::Utf8 => ScalarValue::Utf8(Some(check_text(text, field)?)),
+        DataType::Utf8View => ScalarValue::Utf8View(Some(check_text(text, field)?)),
+        DataType::LargeUtf8 => ScalarValue::LargeUtf8(Some(check_text(text, field)?)),
         DataType::Binary => ScalarValue::Binary(Some(parse_bytea(text)?)),
         DataType::Date32 => ScalarValue::Date32(Some(parse_date(text)?)),
         DataType::Time64(TimeUnit::Microsecond) => {

@@ -1,13 +1,10 @@
 //! Windows that are based on a named one: `OVER (w ROWS ...)`, `WINDOW v AS (w ORDER BY ...)`. They have the PARTITION BY and
 //! ORDER BY of that one, which are written into them.
 
-use std::ops::ControlFlow;
-
-use datafusion::sql::sqlparser::ast::{
-    self, Expr as Ast, Ident, NamedWindowExpr, VisitMut, VisitorMut, WindowSpec, WindowType,
-};
+use datafusion::sql::sqlparser::ast::{self, Expr as Ast, Ident, NamedWindowExpr, WindowSpec, WindowType};
 use plan::{PlanError, SqlState};
 
+use super::walk;
 use crate::parse::fold;
 
 /// Rewrites a select and the ORDER BY that belongs to it.
@@ -25,51 +22,19 @@ pub(super) fn rewrite(select: &mut ast::Select, order_by: &mut [ast::OrderByExpr
             NamedWindowExpr::NamedWindow(_) => {}
         }
     }
-    let mut windows = Windows { named: &select.named_window, depth: 0 };
-    let mut flow = VisitMut::visit(&mut select.projection, &mut windows);
-    for item in order_by {
-        if flow.is_continue() {
-            flow = VisitMut::visit(&mut item.expr, &mut windows);
-        }
-    }
-    match flow {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(error) => Err(error),
-    }
+    let named = &select.named_window;
+    let mut enter = |expression: &mut Ast| write_out(expression, named);
+    let mut leave = |_: &mut Ast| Ok(());
+    walk::outermost(&mut select.projection, &mut enter, &mut leave)?;
+    order_by.iter_mut().try_for_each(|item| walk::outermost(&mut item.expr, &mut enter, &mut leave))
 }
 
-struct Windows<'a> {
-    named: &'a [ast::NamedWindowDefinition],
-    depth: usize,
-}
-
-impl VisitorMut for Windows<'_> {
-    type Break = PlanError;
-
-    fn pre_visit_query(&mut self, _query: &mut ast::Query) -> ControlFlow<PlanError> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _query: &mut ast::Query) -> ControlFlow<PlanError> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expression: &mut Ast) -> ControlFlow<PlanError> {
-        if self.depth == 0
-            && let Ast::Function(function) = expression
-        {
-            let known = match &mut function.over {
-                Some(WindowType::WindowSpec(spec)) => inherit(spec, self.named),
-                Some(WindowType::NamedWindow(name)) if definition(name, self.named).is_none() => Err(missing(name)),
-                _ => Ok(()),
-            };
-            if let Err(error) = known {
-                return ControlFlow::Break(error);
-            }
-        }
-        ControlFlow::Continue(())
+fn write_out(expression: &mut Ast, named: &[ast::NamedWindowDefinition]) -> Result<(), PlanError> {
+    let Ast::Function(function) = expression else { return Ok(()) };
+    match &mut function.over {
+        Some(WindowType::WindowSpec(spec)) => inherit(spec, named),
+        Some(WindowType::NamedWindow(name)) if definition(name, named).is_none() => Err(missing(name)),
+        _ => Ok(()),
     }
 }
 

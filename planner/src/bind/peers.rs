@@ -10,8 +10,7 @@ use datafusion::logical_expr::expr::WindowFunction;
 
 /// What a rank is that is ordered by nothing but its own partition; none for all other functions.
 pub(super) fn rank(window: &WindowFunction) -> Option<Expr> {
-    // Two ranks over one partition must not be the same expression under two names: DataFusion would compute it once, in a
-    // form that it cannot execute.
+    // Different functions, for the reason that is told below.
     let (rank, function) = match window.fun.name() {
         "rank" => (ScalarValue::UInt64(Some(1)), max_udaf()),
         "dense_rank" => (ScalarValue::UInt64(Some(1)), min_udaf()),
@@ -26,5 +25,8 @@ pub(super) fn rank(window: &WindowFunction) -> Option<Expr> {
     // A window node has window functions only.
     let mut constant = WindowFunction::new(function, vec![Expr::Literal(rank, None)]);
     constant.params.partition_by = partition.clone();
+    // Without effect, but two ranks that differ in it must go on to differ: DataFusion makes one common expression of equal
+    // window functions, in a form that it cannot execute.
+    constant.params.order_by = window.params.order_by.clone();
     Some(Expr::WindowFunction(Box::new(constant)))
 }

@@ -5,6 +5,7 @@
 //! first. DataFusion knows merged columns in select lists only, and takes the left one always.
 
 use std::collections::HashSet;
+use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
@@ -17,6 +18,7 @@ use super::context::Context;
 use super::names::shown;
 use super::operators::call;
 use super::subquery_rows::binary;
+use super::walk;
 use crate::parse::fold;
 use crate::windows::{query_of, select_of};
 
@@ -184,17 +186,16 @@ fn rewrite_select(
             other => vec![other],
         })
         .collect();
-    let mut replace = Replace { outputs: &outputs, depth: 0 };
-    let _ = VisitMut::visit(&mut select.projection, &mut replace);
-    let _ = VisitMut::visit(&mut select.selection, &mut replace);
-    let _ = VisitMut::visit(&mut select.group_by, &mut replace);
-    let _ = VisitMut::visit(&mut select.having, &mut replace);
-    let _ = VisitMut::visit(&mut select.named_window, &mut replace);
+    replace(&mut select.projection, &outputs);
+    replace(&mut select.selection, &outputs);
+    replace(&mut select.group_by, &outputs);
+    replace(&mut select.having, &outputs);
+    replace(&mut select.named_window, &outputs);
     for item in order_by {
         // A name alone is first of all that of an item.
         let of_item = matches!(&item.expr, Ast::Identifier(name) if wildcard || names.contains(&fold(name)));
         if !of_item {
-            let _ = VisitMut::visit(&mut item.expr, &mut replace);
+            replace(&mut item.expr, &outputs);
         }
     }
 }
@@ -235,33 +236,16 @@ fn wildcard_item(output: &Output) -> SelectItem {
 }
 
 /// Puts merged columns in the place of their names, outside of subqueries.
-struct Replace<'a> {
-    outputs: &'a [Output],
-    depth: usize,
-}
-
-impl VisitorMut for Replace<'_> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _query: &mut ast::Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _query: &mut ast::Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_expr(&mut self, expression: &mut Ast) -> ControlFlow<()> {
+fn replace(tree: &mut impl VisitMut, outputs: &[Output]) {
+    let mut leave = |expression: &mut Ast| {
         if let Ast::Identifier(name) = expression
-            && self.depth == 0
-            && let Some(column) = merged(self.outputs, name)
+            && let Some(column) = merged(outputs, name)
         {
             *expression = column;
         }
-        ControlFlow::Continue(())
-    }
+        Ok::<(), Infallible>(())
+    };
+    let Ok(()) = walk::outermost(tree, &mut |_| Ok(()), &mut leave);
 }
 
 /// Turns joins into joins with ON. None where a column's table is not known.
@@ -305,7 +289,7 @@ impl Joins<'_, '_> {
                 // What is merged so far can be named in it.
                 let outputs = [left, right].concat();
                 let mut condition = condition.clone();
-                let _ = VisitMut::visit(&mut condition, &mut Replace { outputs: &outputs, depth: 0 });
+                replace(&mut condition, &outputs);
                 *operator = with_condition(operator, condition);
                 return Some(outputs);
             }

@@ -95,14 +95,14 @@ impl VisitorMut for Syntax<'_> {
     }
 }
 
-fn flow(result: std::result::Result<(), PlanError>) -> ControlFlow<PlanError> {
+fn flow<E>(result: std::result::Result<(), E>) -> ControlFlow<E> {
     match result {
         Ok(()) => ControlFlow::Continue(()),
         Err(error) => ControlFlow::Break(error),
     }
 }
 
-fn ended(flow: ControlFlow<PlanError>) -> std::result::Result<(), PlanError> {
+fn ended<E>(flow: ControlFlow<E>) -> std::result::Result<(), E> {
     match flow {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
@@ -125,4 +125,42 @@ pub(crate) fn expression_parts(
     rewrite: SyntaxRewrite<'_, ast::Expr>,
 ) -> std::result::Result<(), PlanError> {
     expression(tree, &mut Syntax { query: &mut |_| Ok(()), select: &mut |_| Ok(()), expression: rewrite })
+}
+
+/// Rewrites expressions that are in no subquery of a tree: on the way in, and on the way out.
+pub(crate) fn outermost<E>(
+    tree: &mut impl VisitMut,
+    enter: &mut dyn FnMut(&mut ast::Expr) -> std::result::Result<(), E>,
+    leave: &mut dyn FnMut(&mut ast::Expr) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    ended(tree.visit(&mut Outermost { enter, leave, depth: 0 }))
+}
+
+struct Outermost<'a, E> {
+    enter: &'a mut dyn FnMut(&mut ast::Expr) -> std::result::Result<(), E>,
+    leave: &'a mut dyn FnMut(&mut ast::Expr) -> std::result::Result<(), E>,
+    /// Queries around.
+    depth: usize,
+}
+
+impl<E> VisitorMut for Outermost<'_, E> {
+    type Break = E;
+
+    fn pre_visit_query(&mut self, _query: &mut ast::Query) -> ControlFlow<E> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _query: &mut ast::Query) -> ControlFlow<E> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expression: &mut ast::Expr) -> ControlFlow<E> {
+        if self.depth == 0 { flow((self.enter)(expression)) } else { ControlFlow::Continue(()) }
+    }
+
+    fn post_visit_expr(&mut self, expression: &mut ast::Expr) -> ControlFlow<E> {
+        if self.depth == 0 { flow((self.leave)(expression)) } else { ControlFlow::Continue(()) }
+    }
 }

@@ -18,9 +18,10 @@ use crate::Epoch;
 use crate::delta::consolidate::{group, take_rows};
 use crate::delta::key::{KeyEncoder, normalise, partition_of_hash};
 use crate::delta::{Delta, concat};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::expressions::batch_of;
 use crate::state::StateTable;
+use crate::state::relation::{decode_count, encode_count};
 
 const NAME: &str = "distinct";
 
@@ -154,12 +155,12 @@ impl Operator for DistinctOperator {
             if change == 0 {
                 continue;
             }
-            let before = counts[index].as_deref().map_or(Ok(0), count_of)?;
+            let before = counts[index].as_deref().map_or(Ok(0), decode_count)?;
             let after = before + change;
             if after == 0 {
                 self.state.delete(*partition, key);
             } else {
-                self.state.put(*partition, key, after.to_be_bytes().to_vec());
+                self.state.put(*partition, key, encode_count(after));
             }
             if (before > 0) != (after > 0) {
                 rows.push(groups.first_rows[index]);
@@ -172,9 +173,4 @@ impl Operator for DistinctOperator {
         output.emit(Delta::new(batch, (!only_added).then(|| Int64Array::from(weights))));
         Ok(())
     }
-}
-
-fn count_of(bytes: &[u8]) -> Result<i64> {
-    let bytes = bytes.try_into().map_err(|_| Error::Corrupted("a count of a distinct row".to_string()))?;
-    Ok(i64::from_be_bytes(bytes))
 }

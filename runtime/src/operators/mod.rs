@@ -13,6 +13,7 @@
 
 pub mod aggregate;
 pub mod distinct;
+mod failure;
 pub mod filter;
 #[cfg(test)]
 pub mod harness;

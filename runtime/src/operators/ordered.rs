@@ -17,6 +17,7 @@ use crate::delta::rows::{EncodedRows, OrderedCodec};
 use crate::error::{Error, Result};
 use crate::expressions::batch_of;
 use crate::state::StateTable;
+use crate::state::relation::{decode_count, encode_count};
 
 /// How rows are kept, as data: positions are those of the input, whose first columns are the row, and computed keys
 /// follow.
@@ -200,7 +201,7 @@ pub(super) type Counted = Vec<(Bytes, i64)>;
 /// The first entries of a table under a prefix, at most so many.
 pub(super) fn first_counts(table: &StateTable, partition: u16, prefix: &[u8], limit: usize) -> Result<Counted> {
     let entries = table.first_entries(partition, prefix, limit)?;
-    entries.into_iter().map(|(key, count)| Ok((key, count_of(&count)?))).collect()
+    entries.into_iter().map(|(key, count)| Ok((key, decode_count(&count)?))).collect()
 }
 
 /// Counts after changes (in key order) of them.
@@ -238,11 +239,11 @@ pub(super) fn apply(table: &StateTable, partition: u16, changes: &[(&[u8], i64)]
     }
     let wanted: Vec<(u16, &[u8])> = changes.iter().map(|(key, _)| (partition, *key)).collect();
     for ((key, change), before) in changes.iter().zip(table.get_many(&wanted)?) {
-        let before = before.as_deref().map_or(Ok(0), count_of)?;
+        let before = before.as_deref().map_or(Ok(0), decode_count)?;
         match checked(before + change)? {
             0 => table.delete(partition, key),
             1 => table.put_slice(partition, key, &ONE),
-            count => table.put(partition, key, count.to_be_bytes().to_vec()),
+            count => table.put(partition, key, encode_count(count)),
         }
     }
     Ok(())
@@ -256,10 +257,4 @@ fn checked(count: i64) -> Result<i64> {
         return Err(Error::Dataflow("internal error: an ordered input loses a row that it never had".to_owned()));
     }
     Ok(count)
-}
-
-/// A count as it is stored.
-pub(super) fn count_of(bytes: &[u8]) -> Result<i64> {
-    let bytes = bytes.try_into().map_err(|_| Error::Corrupted("a count of an ordered row".to_owned()))?;
-    Ok(i64::from_be_bytes(bytes))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use datafusion::arrow::array::{Int64Array, StringArray};
+use datafusion::arrow::array::Int64Array;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
@@ -32,7 +32,8 @@ use crate::delta::rows::{EncodedRows, RowCodec};
 use crate::error::{Error, Result};
 use crate::expressions::message_of;
 use crate::limits::{RECOMPUTE_BATCH_ROWS, RECOMPUTE_DECODED_BYTES_MAX};
-use crate::operators::{BuildContext, Operator, Output, errors_schema};
+use crate::operators::failure::Failure;
+use crate::operators::{BuildContext, Operator, Output};
 use crate::state::StateTable;
 use crate::state::relation::{decode_count, encode_count};
 
@@ -44,8 +45,7 @@ pub(super) struct Recompute {
     runtime: tokio::runtime::Runtime,
     inputs: Vec<StoredInput>,
     output: StoredRows,
-    /// Holds the message of the error row, if there is one.
-    failure: StateTable,
+    failure: Failure,
     /// Whether the query ran since the process started.
     has_run: bool,
 }
@@ -61,7 +61,7 @@ impl Recompute {
             inputs.push(StoredInput { rows, deltas: Vec::new(), shown: Arc::default(), is_shown: false });
         }
         let output = StoredRows::new(next_table()?, &spec.schema)?;
-        let failure = next_table()?;
+        let failure = Failure::new(NAME, next_table()?);
         let shown: Vec<Arc<Rows>> = inputs.iter().map(|input| input.shown.clone()).collect();
         let query = over_rows(&spec.query, &shown)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -76,27 +76,6 @@ impl Recompute {
         // passed down), and not all of them can be told to forget it.
         let plan = self.runtime.block_on(physical_plan(&self.query, &self.session))?;
         Ok(self.runtime.block_on(collect(plan, self.session.task_ctx())))
-    }
-
-    /// Replaces the error row by that of a new failure, or by none.
-    fn change_failure(&self, message: Option<&str>, output: &mut Output) -> Result<()> {
-        let partition = partition_of(&[]);
-        let before = self.failure.get(partition, &[])?;
-        let before = before.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-        if before.as_deref() == message {
-            return Ok(());
-        }
-        if let Some(before) = &before {
-            output.emit_errors(error_row(before, -1)?);
-        }
-        match message {
-            Some(message) => {
-                self.failure.put(partition, &[], Bytes::copy_from_slice(message.as_bytes()));
-                output.emit_errors(error_row(message, 1)?);
-            }
-            None => self.failure.delete(partition, &[]),
-        }
-        Ok(())
     }
 }
 
@@ -123,11 +102,11 @@ impl Operator for Recompute {
         self.has_run = true;
         match self.run()? {
             Ok(batches) => {
-                self.change_failure(None, output)?;
+                self.failure.change(None, output)?;
                 output.emit(self.output.replace(&batches)?);
             }
             Err(error) => {
-                self.change_failure(Some(&message_of(&error)), output)?;
+                self.failure.change(Some(&message_of(&error)), output)?;
                 output.emit(self.output.replace(&[])?);
             }
         }
@@ -136,12 +115,6 @@ impl Operator for Recompute {
         }
         Ok(())
     }
-}
-
-fn error_row(message: &str, weight: i64) -> Result<Delta> {
-    let column = |text: &str| Arc::new(StringArray::from(vec![text])) as _;
-    let batch = RecordBatch::try_new(errors_schema(), vec![column(NAME), column(message), column("")])?;
-    Ok(Delta::new(batch, Some(Int64Array::from(vec![weight]))))
 }
 
 /// A multiset of rows in a state table.

@@ -35,7 +35,8 @@ use crate::delta::rows;
 use crate::error::{Error, Result};
 use crate::expressions::message_of;
 
-const NAME: &str = "recompute";
+/// The operator's name.
+pub const NAME: &str = "recompute";
 
 /// Recognises everything, and recomputes it.
 #[derive(Debug)]

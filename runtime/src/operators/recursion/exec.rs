@@ -1,11 +1,8 @@
 //! The fixpoint, kept from epoch to epoch.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
-use datafusion::arrow::array::{ArrayRef, BooleanArray, Int64Array, StringArray};
+use datafusion::arrow::array::{ArrayRef, BooleanArray, Int64Array};
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::arrow::record_batch::RecordBatch;
 use hashbrown::HashMap;
 
 use super::nested::Nested;
@@ -16,8 +13,10 @@ use crate::delta::rows::RowCodec;
 use crate::delta::{Delta, consolidate_all};
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::operators::failure::Failure;
 use crate::operators::{BuildContext, Operator, Output, errors_schema};
 use crate::state::StateTable;
+use crate::state::relation::{decode_count, encode_count};
 
 /// A recursive query in execution.
 pub(super) struct Fixpoint {
@@ -26,7 +25,7 @@ pub(super) struct Fixpoint {
     codec: RowCodec,
     step: Nested,
     rows: Rows,
-    failure: StateTable,
+    failure: Failure,
     /// Where all entries are.
     partition: u16,
     inputs: Vec<SchemaRef>,
@@ -94,7 +93,7 @@ impl Fixpoint {
             codec: RowCodec::new(&spec.schema)?,
             step,
             rows: Rows { table, partition, distinct: spec.distinct, cut_off: false, seen: HashMap::new() },
-            failure,
+            failure: Failure::new(NAME, failure),
             partition,
             pending: vec![Vec::new(); context.inputs.len()],
             inputs: context.inputs,
@@ -265,7 +264,7 @@ impl Fixpoint {
             if row.changed {
                 match row.count {
                     0 => self.rows.table.delete(self.partition, &bytes),
-                    count => self.rows.table.put_slice(self.partition, &bytes, &count.to_be_bytes()),
+                    count => self.rows.table.put(self.partition, &bytes, encode_count(count)),
                 }
             }
             if row.fed != row.before {
@@ -275,27 +274,6 @@ impl Fixpoint {
         }
         let batch = self.codec.decode_bytes(&moved)?;
         output.emit(Delta::new(batch, Some(Int64Array::from(weights))));
-        Ok(())
-    }
-
-    /// Keeps the row in the errors as it should be.
-    fn report(&mut self, failure: Option<&CutOff>, output: &mut Output) -> Result<()> {
-        let stored = self.failure.get(self.partition, &[])?;
-        let before = stored.as_deref().map(String::from_utf8_lossy);
-        let after = failure.map(|CutOff(message)| message.as_str());
-        if before.as_deref() == after {
-            return Ok(());
-        }
-        if let Some(message) = before.as_deref() {
-            output.emit_errors(error_row(message, -1)?);
-        }
-        match after {
-            Some(message) => {
-                self.failure.put_slice(self.partition, &[], message.as_bytes());
-                output.emit_errors(error_row(message, 1)?);
-            }
-            None => self.failure.delete(self.partition, &[]),
-        }
         Ok(())
     }
 }
@@ -311,13 +289,13 @@ impl Operator for Fixpoint {
 
     fn close(&mut self, epoch: Epoch, output: &mut Output) -> Result<()> {
         let Some(changes) = self.take_pending()? else { return Ok(()) };
-        self.rows.cut_off = self.failure.get(self.partition, &[])?.is_some();
+        self.rows.cut_off = self.failure.is_there()?;
         let mut errors = Vec::new();
         let failure = self.advance(epoch, changes, &mut errors)?;
         if failure.is_some() {
             self.empty(epoch, &mut errors)?;
         }
-        self.report(failure.as_ref(), output)?;
+        self.failure.change(failure.as_ref().map(|CutOff(message)| message.as_str()), output)?;
         output.emit_errors(consolidate_all(errors_schema(), errors)?);
         self.emit(output)
     }
@@ -334,7 +312,7 @@ impl Rows {
         let keys: Vec<(u16, &[u8])> = unseen.iter().map(|bytes| (self.partition, bytes.as_ref())).collect();
         let counts = self.table.get_many(&keys)?;
         for (bytes, stored) in unseen.iter().zip(counts) {
-            let count = stored.as_deref().map_or(Ok(0), count_of)?;
+            let count = stored.as_deref().map_or(Ok(0), decode_count)?;
             self.see(bytes.clone(), count);
         }
         Ok(())
@@ -343,7 +321,7 @@ impl Rows {
     fn load_all(&mut self) -> Result<()> {
         for (bytes, stored) in self.table.scan_prefix(self.partition, &[])? {
             if !self.seen.contains_key(&bytes) {
-                self.see(bytes, count_of(&stored)?);
+                self.see(bytes, decode_count(&stored)?);
             }
         }
         Ok(())
@@ -360,21 +338,10 @@ fn target(distinct: bool, count: i64) -> i64 {
     if distinct { i64::from(count > 0) } else { count }
 }
 
-fn count_of(bytes: &[u8]) -> Result<i64> {
-    let bytes = bytes.try_into().map_err(|_| Error::Corrupted("a count of a row of a recursion".to_owned()))?;
-    Ok(i64::from_be_bytes(bytes))
-}
-
 /// What a delta removes, and what it adds.
 fn by_sign(delta: &Delta) -> Result<(Option<Delta>, Option<Delta>)> {
     let negative: BooleanArray = (0..delta.len()).map(|row| Some(delta.weight(row) < 0)).collect();
     let positive: BooleanArray = (0..delta.len()).map(|row| Some(delta.weight(row) > 0)).collect();
     let part = |mask: &BooleanArray| delta.filter(mask).map(|part| Some(part).filter(|part| !part.is_empty()));
     Ok((part(&negative)?, part(&positive)?))
-}
-
-fn error_row(message: &str, weight: i64) -> Result<Delta> {
-    let column = |text: &str| -> ArrayRef { Arc::new(StringArray::from(vec![text])) };
-    let batch = RecordBatch::try_new(errors_schema(), vec![column(NAME), column(message), column("")])?;
-    Ok(Delta::new(batch, Some(Int64Array::from(vec![weight]))))
 }

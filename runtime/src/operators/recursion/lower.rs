@@ -19,7 +19,7 @@ use super::{NAME, Recursion, RecursionDefinition};
 use crate::delta::key::KeyEncoder;
 use crate::delta::rows;
 use crate::expressions::{message_of, refusal};
-use crate::operators::{OperatorDef, definitions};
+use crate::operators::{OperatorDef, definitions, recompute};
 
 impl Lower for RecursionDefinition {
     fn name(&self) -> &'static str {
@@ -152,7 +152,7 @@ struct Term<'a> {
 impl<'a> Term<'a> {
     fn new(query: &'a RecursiveQuery, outside: Outside<'a>) -> Self {
         // Recomputing is for the whole of the recursion.
-        let operators = definitions().into_iter().filter(|operator| operator.name() != "recompute").collect();
+        let operators = definitions().into_iter().filter(|operator| operator.name() != recompute::NAME).collect();
         Term {
             query,
             outside,

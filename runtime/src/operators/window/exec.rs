@@ -17,10 +17,11 @@ use crate::delta::{Delta, consolidate_all};
 use crate::error::{Error, Result};
 use crate::expressions::{batch_of, errors, message_of};
 use crate::limits::{RECOMPUTE_BATCH_ROWS, WINDOW_SLICES_MAX};
-use crate::operators::ordered::{Changed, Counted, OrderedRows, apply, count_of, first_counts, merge};
+use crate::operators::ordered::{Changed, Counted, OrderedRows, apply, first_counts, merge};
 use crate::operators::recompute::exec::{Rows, over_rows, physical_plan, with_schema};
 use crate::operators::{BuildContext, Operator, Output};
 use crate::state::StateTable;
+use crate::state::relation::decode_count;
 
 /// Window functions in execution.
 pub(super) struct WindowOperator {
@@ -118,7 +119,7 @@ impl WindowOperator {
         let progress = checkpoint.as_ref().map(|(_, progress)| progress.as_ref());
         let stored = self.rows.first_entries_from(partition, key, &from, usize::MAX)?;
         let before: Counted =
-            stored.into_iter().map(|(row, count)| Ok((row, count_of(&count)?))).collect::<Result<_>>()?;
+            stored.into_iter().map(|(row, count)| Ok((row, decode_count(&count)?))).collect::<Result<_>>()?;
         let changes: Vec<(&[u8], i64)> = changed.rows.iter().map(|change| (change.entry, change.weight)).collect();
         let after = merge(&before, changes.iter().copied())?;
         let (old, new) = (self.run_over(running, &before, progress)?, self.run_over(running, &after, progress)?);
@@ -161,7 +162,7 @@ impl WindowOperator {
             let ahead = self.rows.first_entries_from(changed.partition, changed.key, change.entry, rows + 1)?;
             for (entry, count) in back.into_iter().chain(ahead) {
                 if !known(&entry) {
-                    found.push((entry, count_of(&count)?));
+                    found.push((entry, decode_count(&count)?));
                 }
             }
         }
@@ -181,7 +182,7 @@ impl WindowOperator {
             }
             _ => self.rows.first_entries_from(partition, key, from, usize::MAX)?,
         };
-        found.into_iter().map(|(row, count)| Ok((row, count_of(&count)?))).collect()
+        found.into_iter().map(|(row, count)| Ok((row, decode_count(&count)?))).collect()
     }
 
     /// The window over rows; the error is the message of the function that fails.

@@ -9,6 +9,7 @@ use planner::SessionInfo;
 use planner::catalog::{Catalog, ViewInfo};
 use planner::statement::{CreateTable, CreateView, ObjectName};
 use runtime::DataflowDescription;
+use runtime::operators::recompute;
 
 use super::{DdlSet, NewDataflow, Turn};
 use crate::catalog::entry::{
@@ -22,9 +23,6 @@ use crate::coordinator::write::TableBuffer;
 use crate::coordinator::{Coordinator, DdlOutcome, returning};
 use crate::error::{Notice, ServerError};
 use crate::read::Sources;
-
-/// Name of the operator that runs a whole sub-plan again on every change; CREATE tells when a view needs it.
-const RECOMPUTE: &str = "recompute";
 
 fn done(tag: &str) -> DdlOutcome {
     DdlOutcome { tag: tag.to_owned(), notices: Vec::new() }
@@ -366,7 +364,7 @@ fn output_columns(dataflow: &Dataflow, query: &Schema) -> SchemaRef {
 
 fn recompute_notices(dataflow: &Dataflow, name: &str) -> Vec<Notice> {
     let recomputed = dataflow.nodes().iter().find_map(|node| match &node.kind {
-        NodeKind::Operator(spec) if spec.name().eq_ignore_ascii_case(RECOMPUTE) => Some(spec.detail()),
+        NodeKind::Operator(spec) if spec.name() == recompute::NAME => Some(spec.detail()),
         _ => None,
     });
     let Some(detail) = recomputed else { return Vec::new() };
