@@ -1,8 +1,11 @@
 //! Which of DataFusion's rules run, in which order, and which are off.
 //!
 //! Before the optimizer's rules, [`order`] makes results that depend on the order of equal rows independent of it, so
-//! that an ad-hoc query and a view over the same rows break ties the same way. After them, [`not_in_under_conditions`] mends
-//! what DataFusion makes of a NOT IN whose subquery refers to the outer row.
+//! that an ad-hoc query and a view over the same rows break ties the same way; [`name_casts_of_subqueries`] and
+//! [`constants_to_the_right`] keep names and comparisons in the one form that the rules understand; [`in_lists`] wraps one of
+//! them. In a view, scalar subqueries become joins before. After the rules, [`order::plain_windows`] takes out of windows what
+//! is no window function any more, and [`not_in_under_conditions`] mends what DataFusion makes of a NOT IN whose subquery
+//! refers to the outer row.
 
 use std::sync::Arc;
 
@@ -41,6 +44,10 @@ const PHYSICAL_OFF: &[&str] = &[
     "FilterPushdown(Post)",
 ];
 
+/// The rule over physical plans that sorts and distributes as operators ask, and that which moves projections.
+const ENSURE: &str = "EnsureRequirements";
+const PUSH: &str = "ProjectionPushdown";
+
 /// Rules that are off for dataflows besides.
 const OFF_IN_DATAFLOWS: &[&str] = &[
     // Joins of ours skip NULL keys anyway.
@@ -57,6 +64,13 @@ pub(crate) fn rules(session: &SessionState) -> (Vec<Rule>, Vec<PhysicalRule>) {
     }
     let mut physical = session.physical_optimizers().to_vec();
     physical.retain(|rule| !PHYSICAL_OFF.contains(&rule.name()));
+    // Where a column is constant a sort may be left out, and projections that are moved afterwards may lose sight of that:
+    // the requirements are seen to again, while the order of the result is still among them.
+    let mut places = physical.iter().enumerate().skip_while(|(_, rule)| rule.name() != ENSURE);
+    if let (Some((_, ensure)), Some((pushed, _))) = (places.next(), places.find(|(_, rule)| rule.name() == PUSH)) {
+        let again = Arc::clone(ensure);
+        physical.insert(pushed + 1, again);
+    }
     (rules, physical)
 }
 

@@ -2,7 +2,7 @@
 
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, DateTimeField, Expr as Ast, FunctionArg, FunctionArgExpr};
 
-use super::operators::{call, cast, text};
+use super::operators::{call, cast, cast_as, text};
 use super::subquery_rows::{binary, nested, number};
 use crate::parse::fold;
 
@@ -43,7 +43,7 @@ pub(super) fn rewritten(function: &mut ast::Function) -> Option<Ast> {
         return None;
     }
     if folded == "localtimestamp" && matches!(function.args, ast::FunctionArguments::None) {
-        return Some(as_type(call("now", Vec::new()), timestamp()));
+        return Some(cast_as(call("now", Vec::new()), timestamp()));
     }
     let ast::FunctionArguments::List(list) = &function.args else { return None };
     if folded == "make_interval" {
@@ -56,10 +56,10 @@ pub(super) fn rewritten(function: &mut ast::Function) -> Option<Ast> {
     let arguments: Vec<Ast> = arguments.collect::<Option<_>>()?;
     match (folded.as_str(), arguments.as_slice()) {
         ("age", [moment]) => {
-            let today = as_type(call("current_date", Vec::new()), timestamp());
+            let today = cast_as(call("current_date", Vec::new()), timestamp());
             Some(call("age", vec![today, moment.clone()]))
         }
-        ("localtimestamp", []) => Some(as_type(call("now", Vec::new()), timestamp())),
+        ("localtimestamp", []) => Some(cast_as(call("now", Vec::new()), timestamp())),
         // An array without items has no length.
         ("array_length" | "array_upper", [_, _]) => {
             Some(call("nullif", vec![call("list_length", arguments.clone()), number("0")]))
@@ -128,10 +128,6 @@ fn literal(expression: &Ast) -> Option<&str> {
 
 fn timestamp() -> ast::DataType {
     ast::DataType::Timestamp(None, ast::TimezoneInfo::None)
-}
-
-fn as_type(expression: Ast, data_type: ast::DataType) -> Ast {
-    Ast::Cast { kind: ast::CastKind::Cast, expr: Box::new(expression), data_type, array: false, format: None }
 }
 
 /// `make_interval(days => 10)` with the parts before it filled in.

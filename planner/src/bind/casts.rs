@@ -145,7 +145,7 @@ struct NamedCast {
 pub(super) fn function(name: &str) -> Option<Arc<ScalarUDF>> {
     let written = name.strip_prefix(PREFIX)?;
     let data_type = Parser::new(&DIALECT).try_with_sql(written).ok()?.parse_data_type().ok()?;
-    let to = types::field_of(&data_type).ok()?;
+    let to = types::cast_target(&data_type).ok()?;
     let cast = NamedCast { name: name.to_string(), to, signature: Signature::any(1, Volatility::Immutable) };
     Some(Arc::new(ScalarUDF::new_from_impl(cast)))
 }

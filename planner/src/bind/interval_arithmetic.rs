@@ -76,7 +76,7 @@ impl ScalarUDFImpl for Scaled {
     }
 }
 
-fn out_of_range() -> PlanError {
+pub(super) fn out_of_range() -> PlanError {
     PlanError::new(SqlState::DATETIME_FIELD_OVERFLOW, "interval out of range")
 }
 

@@ -10,7 +10,7 @@ use datafusion::logical_expr::planner::{PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF};
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Expr as Ast, FunctionArguments};
 
-use super::operators::call;
+use super::operators::{call, cast_as};
 use super::types::PG_TYPE;
 use crate::parse::fold;
 
@@ -61,13 +61,7 @@ fn as_text_array(argument: &mut Ast) {
         && matches!(value.value, ast::Value::SingleQuotedString(_))
     {
         let text = ast::ArrayElemTypeDef::SquareBracket(Box::new(ast::DataType::Text), None);
-        *argument = Ast::Cast {
-            kind: ast::CastKind::Cast,
-            expr: Box::new(argument.clone()),
-            data_type: ast::DataType::Array(text),
-            array: false,
-            format: None,
-        };
+        *argument = cast_as(argument.clone(), ast::DataType::Array(text));
     }
 }
 

@@ -271,13 +271,12 @@ fn session_value(function: &ast::Function, session: &SessionInfo) -> Option<Stri
 
 /// A cast to numeric(p,s) in a syntax tree.
 pub(crate) fn cast(value: Ast, precision: u64, scale: i64) -> Ast {
-    Ast::Cast {
-        kind: ast::CastKind::Cast,
-        expr: Box::new(value),
-        data_type: ast::DataType::Numeric(ast::ExactNumberInfo::PrecisionAndScale(precision, scale)),
-        array: false,
-        format: None,
-    }
+    cast_as(value, ast::DataType::Numeric(ast::ExactNumberInfo::PrecisionAndScale(precision, scale)))
+}
+
+/// A cast in a syntax tree.
+pub(crate) fn cast_as(value: Ast, data_type: ast::DataType) -> Ast {
+    Ast::Cast { kind: ast::CastKind::Cast, expr: Box::new(value), data_type, array: false, format: None }
 }
 
 /// A text constant in a syntax tree.

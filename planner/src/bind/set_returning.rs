@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use datafusion::sql::sqlparser::ast::{self, Expr as Ast, FunctionArg, FunctionArgExpr, Ident, TableFactor};
 
-use super::operators::call;
+use super::operators::{call, cast_as};
 use super::subquery_rows::number;
 use crate::parse::fold;
 
@@ -105,7 +105,7 @@ fn arrays_of(name: &str, mut arguments: Vec<Ast>, ordinality: bool) -> Option<(V
         }
         prepare_series(&mut arguments);
         for argument in arguments.iter_mut().filter(|argument| is_whole_number(argument)) {
-            *argument = as_type(argument.clone(), ast::DataType::BigInt(None));
+            *argument = cast_as(argument.clone(), ast::DataType::BigInt(None));
         }
         return Some((vec![call(SERIES, arguments)], Vec::new()));
     }
@@ -121,7 +121,7 @@ fn prepare_series(arguments: &mut [Ast]) {
         return;
     }
     if matches!(step, Ast::Value(value) if matches!(value.value, ast::Value::SingleQuotedString(_))) {
-        *step = as_type(step.clone(), ast::DataType::Interval { fields: None, precision: None });
+        *step = cast_as(step.clone(), ast::DataType::Interval { fields: None, precision: None });
     }
     for bound in bounds {
         let is_date = match bound {
@@ -130,13 +130,9 @@ fn prepare_series(arguments: &mut [Ast]) {
             _ => false,
         };
         if is_date {
-            *bound = as_type(bound.clone(), ast::DataType::Timestamp(None, ast::TimezoneInfo::WithTimeZone));
+            *bound = cast_as(bound.clone(), ast::DataType::Timestamp(None, ast::TimezoneInfo::WithTimeZone));
         }
     }
-}
-
-fn as_type(expression: Ast, data_type: ast::DataType) -> Ast {
-    Ast::Cast { kind: ast::CastKind::Cast, expr: Box::new(expression), data_type, array: false, format: None }
 }
 
 fn is_whole_number(expression: &Ast) -> bool {
@@ -179,8 +175,8 @@ fn numbers_of(arrays: &[Ast]) -> Ast {
         [length] => length.clone(),
         _ => call("greatest", lengths),
     };
-    let one = as_type(number("1"), ast::DataType::BigInt(None));
-    call(SERIES, vec![one, as_type(longest, ast::DataType::BigInt(None))])
+    let one = cast_as(number("1"), ast::DataType::BigInt(None));
+    call(SERIES, vec![one, cast_as(longest, ast::DataType::BigInt(None))])
 }
 
 /// Gives the columns their names, as far as the alias does not, and the last of WITH ORDINALITY its own.
@@ -215,8 +211,8 @@ pub(super) fn rewrite_item(expression: &mut Ast) {
         let rows = call("unnest", vec![call(array, arguments)]);
         // An item of an array does not say that it is JSON.
         *expression = match name.as_str() {
-            "json_array_elements" => as_type(rows, ast::DataType::JSON),
-            "jsonb_array_elements" => as_type(rows, ast::DataType::JSONB),
+            "json_array_elements" => cast_as(rows, ast::DataType::JSON),
+            "jsonb_array_elements" => cast_as(rows, ast::DataType::JSONB),
             _ => rows,
         };
     }

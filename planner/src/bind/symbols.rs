@@ -4,7 +4,7 @@
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Expr as Ast, SelectItem, UnaryOperator};
 use plan::{PlanError, SqlState};
 
-use super::operators::{call, text};
+use super::operators::{call, cast_as, text};
 use super::subquery_rows::{binary, named_rows, nested, number, select_from_columns};
 use crate::windows::query_of;
 
@@ -19,8 +19,8 @@ pub(super) fn rewrite(expression: &mut Ast) -> Result<(), PlanError> {
                     binary(nested(operand), BinaryOperator::PGBitwiseXor, nested(ones))
                 }
                 UnaryOperator::PGAbs => call("abs", vec![operand]),
-                UnaryOperator::PGSquareRoot => call("sqrt", vec![as_double(operand)]),
-                UnaryOperator::PGCubeRoot => call("cbrt", vec![as_double(operand)]),
+                UnaryOperator::PGSquareRoot => call("sqrt", vec![cast_as(operand, ast::DataType::DoublePrecision)]),
+                UnaryOperator::PGCubeRoot => call("cbrt", vec![cast_as(operand, ast::DataType::DoublePrecision)]),
                 _ => return Ok(()),
             }
         }
@@ -57,16 +57,6 @@ fn fill_slices(expression: &mut Ast) {
             lower_bound.get_or_insert_with(|| number("1"));
             upper_bound.get_or_insert_with(|| number("2147483647"));
         }
-    }
-}
-
-fn as_double(operand: Ast) -> Ast {
-    Ast::Cast {
-        kind: ast::CastKind::Cast,
-        expr: Box::new(operand),
-        data_type: ast::DataType::DoublePrecision,
-        array: false,
-        format: None,
     }
 }
 

@@ -10,9 +10,9 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use plan::{PlanError, SqlState};
 
 use super::errors::external;
+use super::interval_arithmetic::out_of_range;
 
 const MICROS_OF_DAY: i64 = 86_400_000_000;
 
@@ -63,9 +63,8 @@ impl ScalarUDFImpl for Difference {
             (later.as_primitive::<TimestampMicrosecondType>(), earlier.as_primitive::<TimestampMicrosecondType>());
         let differences = later.iter().zip(earlier).map(|pair| {
             let (Some(later), Some(earlier)) = pair else { return Ok(None) };
-            let micros = later.checked_sub(earlier).filter(|micros| micros / MICROS_OF_DAY <= i64::from(i32::MAX));
-            let micros = micros
-                .ok_or_else(|| external(PlanError::new(SqlState::DATETIME_FIELD_OVERFLOW, "interval out of range")))?;
+            let micros = later.checked_sub(earlier).ok_or_else(|| external(out_of_range()))?;
+            // All microseconds that there are make some hundred million days.
             let days = (micros / MICROS_OF_DAY) as i32;
             Ok(Some(IntervalMonthDayNano::new(0, days, micros % MICROS_OF_DAY * 1_000)))
         });

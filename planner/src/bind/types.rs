@@ -41,6 +41,16 @@ fn named(data_type: DataType, pg_type: impl Into<String>) -> Field {
     plain(data_type).with_metadata(HashMap::from([(PG_TYPE.to_string(), pg_type.into())]))
 }
 
+/// The field of what is cast to a type. It has a name: where the target has neither a name nor metadata, DataFusion keeps the
+/// metadata of what is cast, and a jsonb cast to text would be taken for a jsonb further on.
+pub(crate) fn cast_target(sql_type: &SqlType) -> Result<FieldRef, PlanError> {
+    let field = field_of(sql_type)?;
+    if !field.metadata().is_empty() {
+        return Ok(field);
+    }
+    Ok(Arc::new(field.as_ref().clone().with_name("cast")))
+}
+
 /// The field (without a name, nullable) of a type as written.
 pub fn field_of(sql_type: &SqlType) -> Result<FieldRef, PlanError> {
     let field = match sql_type {
@@ -355,6 +365,6 @@ pub(crate) struct PgTypePlanner;
 
 impl TypePlanner for PgTypePlanner {
     fn plan_type_field(&self, sql_type: &SqlType) -> datafusion::error::Result<Option<FieldRef>> {
-        field_of(sql_type).map(Some).map_err(external)
+        cast_target(sql_type).map(Some).map_err(external)
     }
 }

@@ -6,9 +6,11 @@
 //! the aggregates that need the rows of their group in order.
 
 use datafusion::arrow::datatypes::{DataType, IntervalUnit};
+use datafusion::error::DataFusionError;
 use datafusion::logical_expr::AggregateUDF;
 
 use ordered::OrderedFunction;
+use plan::{PlanError, SqlState};
 use udaf::InvertibleFunction;
 
 pub mod accumulate;
@@ -51,6 +53,14 @@ pub fn under_each_name(function: AggregateUDF) -> Vec<AggregateUDF> {
     let names = std::iter::once(function.name()).chain(function.aliases().iter().map(String::as_str));
     let named: Option<Vec<AggregateUDF>> = names.map(under).collect();
     named.unwrap_or_else(|| vec![function])
+}
+
+/// The error for a call of a function with arguments that it does not take.
+pub fn no_such_function(name: &str, arguments: &[DataType]) -> DataFusionError {
+    let types: Vec<String> = arguments.iter().map(type_name).collect();
+    let message = format!("function {name}({}) does not exist", types.join(", "));
+    let hint = "No function matches the given name and argument types. You might need to add explicit type casts.";
+    DataFusionError::External(Box::new(PlanError::new(SqlState::UNDEFINED_FUNCTION, message).with_hint(hint)))
 }
 
 /// PostgreSQL's name of a type, for messages.

@@ -3,17 +3,16 @@
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::Result;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::{AggregateOrderSensitivity, format_state_name};
 use datafusion::logical_expr::{
     Accumulator, AggregateUDFImpl, GroupsAccumulator, ReversedUDAF, SetMonotonicity, Signature, Volatility,
 };
-use plan::{PlanError, SqlState};
 
 use super::accumulate::{Computation, DistinctSumAccumulator, GroupedSumAccumulator, SumAccumulator};
 use super::invertible::Invertible;
-use super::type_name;
+use super::no_such_function;
 
 /// One of these aggregates.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -40,12 +39,6 @@ impl InvertibleFunction {
     /// The aggregate.
     pub fn aggregate(&self) -> Invertible {
         self.aggregate
-    }
-
-    fn no_such_function(&self, arguments: &[DataType]) -> DataFusionError {
-        let types: Vec<String> = arguments.iter().map(type_name).collect();
-        let message = format!("function {}({}) does not exist", self.name, types.join(", "));
-        DataFusionError::External(Box::new(PlanError::new(SqlState::UNDEFINED_FUNCTION, message)))
     }
 
     fn computation(&self, args: &AccumulatorArgs<'_>) -> Result<Computation> {
@@ -78,7 +71,7 @@ impl AggregateUDFImpl for InvertibleFunction {
         self.aggregate
             .accepted_types(arguments)
             .and_then(|accepted| self.aggregate.result_type(&accepted))
-            .ok_or_else(|| self.no_such_function(arguments))
+            .ok_or_else(|| no_such_function(&self.name, arguments))
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {

@@ -16,6 +16,8 @@ use datafusion::logical_expr::{
 };
 use plan::{PlanError, SqlState};
 
+use crate::functions::aggregate::no_such_function;
+
 /// One form of a function.
 pub struct Form {
     /// The types to which arguments are converted.
@@ -45,13 +47,6 @@ impl Overloaded {
         let aliases = aliases.iter().map(ToString::to_string).collect();
         let signature = Signature::user_defined(Volatility::Immutable);
         ScalarUDF::from(Overloaded { name, aliases, choose, evaluate, signature })
-    }
-
-    fn no_such_function(&self, arguments: impl Iterator<Item = DataType>) -> DataFusionError {
-        let types: Vec<String> = arguments.map(|data_type| super::super::aggregate::type_name(&data_type)).collect();
-        let message = format!("function {}({}) does not exist", self.name, types.join(", "));
-        let hint = "No function matches the given name and argument types. You might need to add explicit type casts.";
-        DataFusionError::External(Box::new(PlanError::new(SqlState::UNDEFINED_FUNCTION, message).with_hint(hint)))
     }
 }
 
@@ -98,14 +93,14 @@ impl ScalarUDFImpl for Overloaded {
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         match (self.choose)(arguments, &vec![None; arguments.len()]) {
             Some(form) => Ok(form.result),
-            None => Err(self.no_such_function(arguments.iter().cloned())),
+            None => Err(no_such_function(self.name, arguments)),
         }
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
         let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
         let form = (self.choose)(&types, args.scalar_arguments);
-        let form = form.ok_or_else(|| self.no_such_function(types.into_iter()))?;
+        let form = form.ok_or_else(|| no_such_function(self.name, &types))?;
         Ok(Arc::new(Field::new(self.name, form.result, true)))
     }
 

@@ -17,6 +17,8 @@ use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
 use plan::{PlanError, SqlState};
 
+use crate::functions::aggregate::no_such_function;
+
 const DAY_MICROS: i64 = 86_400_000_000;
 
 /// Longer windows (some 70,000 years) do not fit the time line; sums of two steps do not overflow below it.
@@ -85,11 +87,6 @@ impl WindowFunction {
             WindowKind::HopStarts => DataType::List(Arc::new(Field::new_list_field(time, true))),
         }
     }
-
-    fn no_such_function(&self, arguments: &[DataType]) -> DataFusionError {
-        let types: Vec<String> = arguments.iter().map(super::super::aggregate::type_name).collect();
-        error(SqlState::UNDEFINED_FUNCTION, format!("function {}({}) does not exist", self.name, types.join(", ")))
-    }
 }
 
 impl ScalarUDFImpl for WindowFunction {
@@ -107,8 +104,8 @@ impl ScalarUDFImpl for WindowFunction {
     }
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
-        let accepted = self.accepted_types(arguments).ok_or_else(|| self.no_such_function(arguments))?;
-        let time = accepted.into_iter().next().ok_or_else(|| self.no_such_function(arguments))?;
+        let accepted = self.accepted_types(arguments).ok_or_else(|| no_such_function(self.name, arguments))?;
+        let time = accepted.into_iter().next().ok_or_else(|| no_such_function(self.name, arguments))?;
         Ok(self.type_for(time))
     }
 

@@ -8,14 +8,15 @@
 //!
 //! where `R[k]` are the rows of the group with their multiplicities; without group columns there is exactly one row,
 //! also over nothing. With grouping sets the input has each row once for every set, with NULL for the columns that are not
-//! in it and the number of the set as one more group column; the group of an empty set is there over nothing too. A group of which a result cannot be computed (its sum does not fit) is not in the output but in
-//! the errors output, with its key as row, for as long as that is so.
+//! in it and the number of the set as one more group column; the group of an empty set is there over nothing too. A group
+//! of which a result cannot be computed (its sum does not fit) is not in the output but in the errors output, with its key
+//! as row, for as long as that is so.
 //!
 //! What is kept of a group is a sum over its rows in a commutative group (counts, exact sums), so a change of the input
 //! is added to it. `DISTINCT`, and `min` and `max` over rows that may be retracted, keep the group's values as a
 //! multiset besides. So do the aggregates that need the rows of the group in order (arrays, percentiles, JSON): their
-//! results are computed anew from the multiset, of the groups that changed (`ordered`), but for percentiles, which are
-//! followed through it (`ranks`). During an epoch only the changes of the touched groups are gathered (`changes`); at its close
+//! results are computed anew from the multiset, of the groups that changed (`ordered`): that reads all of such a group, for
+//! `first_value` and `last_value` too. But percentiles are followed through it (`ranks`). During an epoch only the changes of the touched groups are gathered (`changes`); at its close
 //! old and new results of these groups are computed from old and new state (`exec`), so what is retracted is what
 //! was emitted.
 //!

@@ -10,8 +10,8 @@
 //! - table n: the same for the output as it was emitted last;
 //! - table n+1: the empty key → the message of the error row, while there is one.
 //!
-//! The rows of an input are given to Q in the order of their encoding, so that which rows a LIMIT without ORDER BY
-//! picks depends on nothing but the input.
+//! The rows of an input are given to Q in the order of their encoding, so that a result that depends on their order depends
+//! on nothing but the input.
 //!
 //! It is last in the list of operators because it matches anything. The cost of an epoch is that of the query.
 

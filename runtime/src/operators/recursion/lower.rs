@@ -9,7 +9,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::JoinType;
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, Projection, RecursiveQuery, TableScan, TableScanBuilder};
+use datafusion::logical_expr::{Expr, LogicalPlan, Projection, RecursiveQuery, TableScan, TableScanBuilder};
 use plan::{
     Dataflow, Layout, Lower, LowerContext, Lowered, NodeId, NodeKind, PlanError, Properties, Relation, RelationId,
     RelationKind, RelationSource, Spec,
@@ -95,8 +95,6 @@ fn linear(plan: &LogicalPlan, query: &RecursiveQuery) -> Result<(), String> {
         | LogicalPlan::SubqueryAlias(_)
         | LogicalPlan::Union(_)
         | LogicalPlan::Unnest(_) => true,
-        // Under UNION ALL it would hold of the rows of one round, and not of all.
-        LogicalPlan::Distinct(Distinct::All(_)) => query.is_distinct,
         LogicalPlan::Join(join) => match join.join_type {
             JoinType::Inner => reading.len() == 1,
             JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti => reading == [0],

@@ -131,7 +131,6 @@ fn lower_limit(
     if let Some(reason) = refusal(input, &[], order, context) {
         return Ok(Lowered::Declined(Some(reason)));
     }
-    // Order by all columns: what is still equal is equal in all that can be seen.
     let (node, layout) = keyed(input, &[], order, context)?;
     let offset = if skip == 0 { String::new() } else { format!(" offset {skip}") };
     let limit = fetch.map_or("all".to_owned(), |fetch| fetch.to_string());

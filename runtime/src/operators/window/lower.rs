@@ -34,7 +34,8 @@ impl Lower for WindowDefinition {
             return Ok(Lowered::Declined(Some(message_of(&error))));
         }
         let same_order = functions.iter().all(|function| function.params.order_by == *order);
-        let reaches: Option<Vec<usize>> = functions.iter().map(|function| reach::of(function)).collect();
+        let input = window.input.schema();
+        let reaches: Option<Vec<usize>> = functions.iter().map(|function| reach::of(function, input)).collect();
         let reach = reaches.filter(|_| same_order).and_then(|reaches| reaches.into_iter().max());
         let running = running::of(window, &functions, context).filter(|_| same_order);
         let (node, layout) = keyed(&window.input, partition, order, context)?;

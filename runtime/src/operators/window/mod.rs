@@ -6,15 +6,15 @@
 //! output = { (r, f1(r, R[p]), ..., fn(r, R[p])) | r in R[p] }
 //! ```
 //!
-//! The functions are computed by DataFusion's own execution of the window, so a view cannot differ from its query. What
-//! is emitted is the difference of its results over the rows as they were and as they are. Rows that no change reaches
-//! have the same results both times and need not be looked at:
+//! The functions are computed by DataFusion's own execution of the window (those that run with the rows by its accumulators,
+//! see [`running`]), so a view cannot differ from its query. What is emitted is the difference of its results over the rows
+//! as they were and as they are. Rows that no change reaches have the same results both times and need not be looked at:
 //! - partitions without changes never are;
 //! - if every function runs with the rows (numbers and ranks, aggregates up to the current row), those before the first
 //!   changed one are not; see [`running`];
-//! - if every function looks at most `n` rows back and ahead (lag, lead, frames in ROWS with two bounds), the rows from
-//!   `2 n` before to `2 n` after each change are enough. Those within `n` of a change see all that they look at. The
-//!   `n` outermost on each side may miss something, but the same thing both times, so it cancels.
+//! - if every function looks at most `n` rows back and ahead (lag, lead, frames in ROWS with two bounds) and none can fail,
+//!   the rows from `2 n` before to `2 n` after each change are enough. Those within `n` of a change see all that they look
+//!   at. The `n` outermost on each side may miss something, but the same thing both times, so it cancels.
 //!
 //! A partition for which a function fails (an overflow, say) is not in the output but in the errors output, with its key
 //! as row, for as long as that is so.

@@ -1,14 +1,19 @@
 //! How far from a row a window function looks.
 
-use datafusion::common::ScalarValue;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{NullTreatment, WindowFunction, WindowFunctionDefinition};
-use datafusion::logical_expr::{Expr, WindowFrameBound, WindowFrameUnits};
+use datafusion::logical_expr::{Expr, ExprSchemable, WindowFrameBound, WindowFrameUnits};
 
 use crate::limits::WINDOW_REACH_ROWS_MAX;
 
-/// The number of rows that a function looks back and ahead at most; none if it may look at any.
-pub(super) fn of(function: &WindowFunction) -> Option<usize> {
+/// The number of rows that a function looks back and ahead at most; none if it may look at any, or if it may fail: a row
+/// that fails takes all of its partition out of the result, however far from the change.
+pub(super) fn of(function: &WindowFunction, schema: &DFSchema) -> Option<usize> {
     let params = &function.params;
+    if !params.args.iter().chain(params.filter.as_deref()).all(|part| never_fails(part, schema)) {
+        return None;
+    }
     let reach = match &function.fun {
         WindowFunctionDefinition::WindowUDF(udf) => match udf.name() {
             // NULLs that are skipped do not count.
@@ -20,9 +25,36 @@ pub(super) fn of(function: &WindowFunction) -> Option<usize> {
             "first_value" | "last_value" | "nth_value" => of_frame(function),
             _ => None,
         },
-        WindowFunctionDefinition::AggregateUDF(_) => of_frame(function),
+        WindowFunctionDefinition::AggregateUDF(udf) => match udf.name() {
+            "count" | "min" | "max" | "bool_and" | "bool_or" | "every" | "bit_and" | "bit_or" | "bit_xor" => {
+                of_frame(function)
+            }
+            // So few integers have a sum within its type. Decimals may be as large as that already.
+            "sum" | "avg" if params.args.iter().all(|argument| is_number_apart_from_decimal(argument, schema)) => {
+                of_frame(function)
+            }
+            _ => None,
+        },
     };
     reach.filter(|rows| *rows <= WINDOW_REACH_ROWS_MAX)
+}
+
+/// A column, a constant, or an integer as a wider number.
+fn never_fails(expression: &Expr, schema: &DFSchema) -> bool {
+    match expression {
+        Expr::Column(_) | Expr::Literal(..) => true,
+        Expr::Cast(cast) => {
+            let from = cast.expr.get_type(schema);
+            matches!(cast.expr.as_ref(), Expr::Column(_))
+                && matches!(from, Ok(DataType::Int16 | DataType::Int32))
+                && matches!(cast.field.data_type(), DataType::Int32 | DataType::Int64 | DataType::Float64)
+        }
+        _ => false,
+    }
+}
+
+fn is_number_apart_from_decimal(argument: &Expr, schema: &DFSchema) -> bool {
+    argument.get_type(schema).is_ok_and(|data_type| data_type.is_integer() || data_type.is_floating())
 }
 
 fn of_frame(function: &WindowFunction) -> Option<usize> {
@@ -46,7 +78,7 @@ fn distance(offset: &Expr) -> Option<usize> {
 
 /// The number that a constant is; NULL is no bound.
 fn rows_of(value: &ScalarValue) -> Option<usize> {
-    let value = value.cast_to(&datafusion::arrow::datatypes::DataType::Int64).ok()?;
+    let value = value.cast_to(&DataType::Int64).ok()?;
     match value {
         ScalarValue::Int64(Some(rows)) => usize::try_from(rows.unsigned_abs()).ok(),
         _ => None,

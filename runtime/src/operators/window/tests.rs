@@ -44,6 +44,23 @@ fn a_partition_that_fails_is_among_the_errors() {
     fails_and_recovers("SELECT id, max(10 / v) OVER (PARTITION BY g ORDER BY id DESC) AS m FROM t");
 }
 
+/// The row that fails is far from some of the changes, and near others.
+#[test]
+fn a_failure_is_one_of_the_whole_partition_also_where_few_rows_are_looked_at() {
+    let query = "SELECT id, max(10 / v) OVER (PARTITION BY g ORDER BY id ROWS 1 PRECEDING) AS m FROM t";
+    let mut harness = Harness::new(vec![sales()], query);
+    let rows: Vec<String> = (0..30).map(|id| format!("+1 | {id} | 1 | {}", id % 4 + 1)).collect();
+    harness.epoch(&[("t", &format!("{}\n+1 | 100 | 2 | 5", rows.join("\n")))]);
+    for change in ["+1 | 40 | 1 | 0", "-1 | 3 | 1 | 4", "+1 | 41 | 1 | 2", "-1 | 41 | 1 | 2\n+1 | 50 | 1 | 5"] {
+        harness.epoch(&[("t", change)]);
+        assert_eq!(harness.output(), "+1 | 100 | 2");
+        harness.restart();
+    }
+    harness.epoch(&[("t", "-1 | 40 | 1 | 0")]);
+    assert_eq!(harness.errors(), "");
+    harness.check();
+}
+
 fn fails_and_recovers(query: &str) {
     let mut harness = Harness::new(vec![sales()], query);
     harness.epoch(&[("t", "+1 | 1 | 1 | 2\n+1 | 2 | 2 | 5")]);

@@ -23,7 +23,7 @@ use datafusion::logical_expr::{
 };
 use plan::{PlanError, SqlState};
 
-use super::type_name;
+use super::no_such_function;
 use call::{GroupRows, OrderedCall};
 pub use rows::{OrderColumn, RowEncoder};
 
@@ -137,12 +137,6 @@ impl OrderedFunction {
     /// The method, and what is fixed about the call once DataFusion has simplified it.
     pub fn call(&self) -> Option<(&'static Method, &Layout)> {
         Some((self.method, self.layout.as_ref()?))
-    }
-
-    fn no_such_function(&self, arguments: &[DataType]) -> DataFusionError {
-        let types: Vec<String> = arguments.iter().map(type_name).collect();
-        let message = format!("function {}({}) does not exist", self.name, types.join(", "));
-        external(PlanError::new(SqlState::UNDEFINED_FUNCTION, message))
     }
 
     /// Takes in what is fixed about a call.
@@ -296,7 +290,7 @@ impl AggregateUDFImpl for OrderedFunction {
         }
         let types: Vec<DataType> = fields.iter().map(|field| field.data_type().clone()).collect();
         // Planning may ask before arguments are converted.
-        let accepted = (self.method.accept)(&types).ok_or_else(|| self.no_such_function(&types))?;
+        let accepted = (self.method.accept)(&types).ok_or_else(|| no_such_function(&self.name, &types))?;
         let accepted: Vec<FieldRef> = fields
             .iter()
             .zip(accepted)

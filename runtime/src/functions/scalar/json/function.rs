@@ -15,8 +15,10 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+use plan::PlanError;
 use plan::json::Json;
-use plan::{PlanError, SqlState};
+
+use crate::functions::aggregate::no_such_function;
 
 /// The key of a field's metadata under which its PostgreSQL type stands.
 const PG_TYPE: &str = "pg_type";
@@ -74,14 +76,6 @@ impl JsonFunction {
         let aliases = aliases.iter().map(ToString::to_string).collect();
         let signature = Signature::user_defined(Volatility::Immutable);
         ScalarUDF::from(JsonFunction { name, aliases, flavor, choose, evaluate, signature })
-    }
-
-    fn no_such_function(&self, arguments: impl Iterator<Item = DataType>) -> DataFusionError {
-        let types: Vec<String> =
-            arguments.map(|data_type| super::super::super::aggregate::type_name(&data_type)).collect();
-        let message = format!("function {}({}) does not exist", self.name, types.join(", "));
-        let hint = "No function matches the given name and argument types. You might need to add explicit type casts.";
-        DataFusionError::External(Box::new(PlanError::new(SqlState::UNDEFINED_FUNCTION, message).with_hint(hint)))
     }
 
     fn is_binary(&self, fields: &[FieldRef]) -> bool {
@@ -142,7 +136,7 @@ impl ScalarUDFImpl for JsonFunction {
             Some((_, Output::Json)) => Ok(DataType::Utf8),
             Some((_, Output::JsonList)) => Ok(DataType::List(Arc::new(Field::new("item", DataType::Utf8, true)))),
             Some((_, Output::Of(data_type))) => Ok(data_type),
-            None => Err(self.no_such_function(arguments.iter().cloned())),
+            None => Err(no_such_function(self.name, arguments)),
         }
     }
 
