@@ -7,6 +7,7 @@
 //! Reading order: [`relation`] (what is imported), [`properties`] (what is known of a node's output),
 //! [`spec`] (what an operator answers for itself), [`graph`] (the plan), [`lower`] (from logical plan to
 //! plan), [`error`] and [`sqlstate`] (what a user is told).
+//! [`numeric`] and [`json`] are what both crates know of values.
 //!
 //! This crate knows no engine, no storage, no SQL text, and names no operator.
 
@@ -14,6 +15,7 @@ pub mod error;
 pub mod graph;
 pub mod json;
 pub mod lower;
+pub mod numeric;
 pub mod properties;
 pub mod relation;
 pub mod spec;

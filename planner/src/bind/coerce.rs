@@ -157,6 +157,9 @@ pub fn assign_array(array: &ArrayRef, to: &Field, time_zone: &str) -> Result<Arr
 fn texts(array: &ArrayRef, time_zone: &str) -> Result<ArrayRef, PlanError> {
     match array.data_type() {
         DataType::List(_) => Ok(Arc::new(array_texts(array, time_zone)?)),
+        DataType::Decimal128(..) | DataType::Decimal256(..) => {
+            super::text_cast::texts(array).map_err(PlanError::internal)
+        }
         _ => plain_cast(array, &DataType::Utf8),
     }
 }

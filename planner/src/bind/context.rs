@@ -51,6 +51,7 @@ impl<'a> Context<'a> {
         let ours: Arc<dyn ExprPlanner> = Arc::new(PgExprPlanner {
             time_zone: session.time_zone.clone(),
             json: super::json::Functions::new(planner.session_state()),
+            numeric: super::numeric::Functions::new(planner.session_state()),
         });
         let others = planner.session_state().expr_planners().iter().cloned();
         Context {

@@ -435,7 +435,7 @@ fn number_as(number: &str, field: &Field, zone: &str) -> Result<ScalarValue, Pla
         check_constant(&DataType::Int64, field)?;
         return parse_text(number, field, zone);
     }
-    let from = if whole { DataType::Int32 } else { DataType::Decimal128(38, 16) };
+    let from = if whole { DataType::Int32 } else { plan::numeric::PLAIN };
     check_constant(&from, field)?;
     Err(super::literal::out_of_range(data_type))
 }

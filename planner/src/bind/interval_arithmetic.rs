@@ -118,6 +118,8 @@ pub(crate) struct PgExprPlanner {
     pub time_zone: String,
     /// What operators mean for JSON and arrays.
     pub json: super::json::Functions,
+    /// What operators mean for numeric.
+    pub numeric: super::numeric::Functions,
 }
 
 impl ExprPlanner for PgExprPlanner {
@@ -165,7 +167,10 @@ impl ExprPlanner for PgExprPlanner {
             (Operator::Multiply, false, true) if is_number(&left, schema) => {
                 PlannerResult::Planned(scaled(*right, *left, false))
             }
-            _ => PlannerResult::Original(RawBinaryExpr { op: written, left: *left, right: *right }),
+            _ => match self.numeric.call(&left, op, &right, schema) {
+                Some(call) => PlannerResult::Planned(call),
+                None => PlannerResult::Original(RawBinaryExpr { op: written, left: *left, right: *right }),
+            },
         })
     }
 }

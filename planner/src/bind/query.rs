@@ -14,7 +14,7 @@ use plan::{PlanError, SqlState};
 use super::context::Context;
 use super::errors::plan_error;
 use super::{
-    casts, copies, correlated, grouping_sets, lateral, named_windows, names, operators, parameters, placement,
+    casts, copies, correlated, grouping_sets, lateral, named_windows, names, numeric, operators, parameters, placement,
     quantified, select_list, ties, types, using, walk,
 };
 use crate::optimize::in_lists;
@@ -116,6 +116,7 @@ impl Context<'_> {
         let (plan, types) = parameters::resolve(plan).map_err(|error| self.error(error))?;
         let plan = operators::text_constants(plan, &self.session.time_zone).map_err(|error| self.error(error))?;
         let state = self.state();
+        let plan = numeric::Functions::new(state).replace(plan).map_err(|error| self.error(error))?;
         let plan = state
             .analyzer()
             .execute_and_check(plan, state.config_options(), |_, _| {})
@@ -143,6 +144,9 @@ impl Context<'_> {
         let simplifier = ExprSimplifier::new(context);
         let typed =
             walk::parts(expression, &mut |part| operators::rewrite_typed(part, schema, &self.session.time_zone));
+        let typed = typed.map_err(|error| self.error(error))?.data;
+        let functions = numeric::Functions::new(self.state());
+        let typed = walk::parts(typed, &mut |part| Ok(functions.replaced(part, schema)));
         let typed = typed.map_err(|error| self.error(error))?.data;
         let coerced = simplifier.coerce(typed, schema).map_err(|error| self.error(error))?;
         let checked = walk::parts(coerced, &mut |part| super::arithmetic::check(part, schema));

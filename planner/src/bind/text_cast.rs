@@ -1,4 +1,4 @@
-//! Casts of floats, times and intervals to texts, as a client would read them. Arrow writes them otherwise.
+//! Casts of numerics, floats, times and intervals to texts, as a client would read them. Arrow writes them otherwise.
 
 use std::sync::Arc;
 
@@ -6,7 +6,8 @@ use bytes::BytesMut;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
-    DataType, Float32Type, Float64Type, IntervalMonthDayNanoType, IntervalUnit, Time64MicrosecondType, TimeUnit,
+    DataType, Decimal128Type, Decimal256Type, Float32Type, Float64Type, IntervalMonthDayNanoType, IntervalUnit,
+    Time64MicrosecondType, TimeUnit,
 };
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
@@ -14,6 +15,7 @@ use datafusion::logical_expr::{
     Cast, ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use plan::PlanError;
+use plan::numeric::{self, Display};
 
 use super::errors::external;
 use crate::text::{self, IntervalStyle};
@@ -38,7 +40,7 @@ pub(super) fn written(cast: &Cast, schema: &DFSchema) -> Result<Option<Expr>> {
             | DataType::Float64
             | DataType::Time64(_)
             | DataType::Interval(IntervalUnit::MonthDayNano))
-    );
+    ) || cast.expr.get_type(schema).is_ok_and(|data_type| numeric::display(&data_type) != Display::Fixed);
     if !is_one {
         return Ok(None);
     }
@@ -51,7 +53,7 @@ pub(super) fn written(cast: &Cast, schema: &DFSchema) -> Result<Option<Expr>> {
 }
 
 /// The texts of values.
-fn texts(array: &ArrayRef) -> Result<ArrayRef> {
+pub(super) fn texts(array: &ArrayRef) -> Result<ArrayRef> {
     match array.data_type() {
         DataType::Float32 => {
             let values = array.as_primitive::<Float32Type>();
@@ -71,6 +73,19 @@ fn texts(array: &ArrayRef) -> Result<ArrayRef> {
             each(array, &|row, out| {
                 let value = values.value(row);
                 text::interval(value.months, value.days, value.nanoseconds, IntervalStyle::Postgres, out);
+            })
+        }
+        DataType::Decimal128(_, scale) => {
+            let (values, display) = (array.as_primitive::<Decimal128Type>(), numeric::display(array.data_type()));
+            each(array, &|row, out| {
+                // Writing into memory does not fail.
+                let _ = numeric::write128(values.value(row), *scale, display, out);
+            })
+        }
+        DataType::Decimal256(_, scale) => {
+            let (values, display) = (array.as_primitive::<Decimal256Type>(), numeric::display(array.data_type()));
+            each(array, &|row, out| {
+                let _ = numeric::write256(values.value(row), *scale, display, out);
             })
         }
         other => Err(external(PlanError::internal(format!("{other} is cast to a text in another way")))),

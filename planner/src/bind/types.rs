@@ -13,6 +13,7 @@ use datafusion::logical_expr::{Cast, Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, CharacterLength, DataType as SqlType, ExactNumberInfo, TimezoneInfo,
 };
+use plan::numeric::{self, Display};
 use plan::{PlanError, SqlState};
 
 use super::errors::external;
@@ -21,9 +22,6 @@ use crate::parse::fold;
 
 /// The metadata key under which a field carries its PostgreSQL type.
 pub const PG_TYPE: &str = "pg_type";
-
-/// Precision and scale of numeric without (p,s).
-pub const PLAIN_NUMERIC: (u8, i8) = (38, 16);
 
 /// timestamp with time zone.
 pub(crate) fn timestamptz() -> DataType {
@@ -61,7 +59,7 @@ pub fn field_of(sql_type: &SqlType) -> Result<FieldRef, PlanError> {
         SqlType::Real | SqlType::Float4 => plain(DataType::Float32),
         SqlType::Float8 | SqlType::DoublePrecision | SqlType::Double(_) | SqlType::Float64 => plain(DataType::Float64),
         SqlType::Float(info) => float(info)?,
-        SqlType::Numeric(info) | SqlType::Decimal(info) | SqlType::Dec(info) => numeric(info)?,
+        SqlType::Numeric(info) | SqlType::Decimal(info) | SqlType::Dec(info) => numeric_field(info)?,
         SqlType::Text | SqlType::String(_) => plain(DataType::Utf8),
         SqlType::Varchar(length)
         | SqlType::CharacterVarying(length)
@@ -125,10 +123,10 @@ fn float(info: &ExactNumberInfo) -> Result<Field, PlanError> {
     }
 }
 
-fn numeric(info: &ExactNumberInfo) -> Result<Field, PlanError> {
+fn numeric_field(info: &ExactNumberInfo) -> Result<Field, PlanError> {
     let (precision, scale) = match *info {
         ExactNumberInfo::None => {
-            return Ok(named(DataType::Decimal128(PLAIN_NUMERIC.0, PLAIN_NUMERIC.1), "numeric"));
+            return Ok(named(numeric::PLAIN, "numeric"));
         }
         ExactNumberInfo::Precision(precision) => (precision, 0),
         ExactNumberInfo::PrecisionAndScale(precision, scale) => (precision, scale),
@@ -139,8 +137,9 @@ fn numeric(info: &ExactNumberInfo) -> Result<Field, PlanError> {
             format!("NUMERIC precision {precision} must be between 1 and 1000"),
         ));
     }
-    if precision > 76 {
-        return Err(PlanError::unsupported(format!("numeric({precision},{scale}): a precision over 76")));
+    let most = i64::from(numeric::DECLARED_PRECISION_MAX);
+    if precision as i64 > most {
+        return Err(PlanError::unsupported(format!("numeric({precision},{scale}): a precision over {most}")));
     }
     if scale < 0 || scale > precision as i64 {
         return Err(PlanError::new(
@@ -149,8 +148,10 @@ fn numeric(info: &ExactNumberInfo) -> Result<Field, PlanError> {
         ));
     }
     let (precision, scale) = (precision as u8, scale as i8);
-    Ok(plain(if precision <= 38 {
-        DataType::Decimal128(precision, scale)
+    let narrow = DataType::Decimal128(precision, scale);
+    // The narrow type may stand for a numeric without a scale.
+    Ok(plain(if precision <= 38 && numeric::display(&narrow) == Display::Fixed {
+        narrow
     } else {
         DataType::Decimal256(precision, scale)
     }))
@@ -207,7 +208,7 @@ fn custom(name: &str, modifiers: &[String]) -> Result<Field, PlanError> {
             [length] => named(DataType::Utf8, format!("character({length})")),
             _ => named(DataType::Utf8, "bpchar"),
         },
-        "numeric" | "decimal" => numeric(&ExactNumberInfo::None)?,
+        "numeric" | "decimal" => numeric_field(&ExactNumberInfo::None)?,
         "bytea" => plain(DataType::Binary),
         "date" => plain(DataType::Date32),
         "time" => plain(DataType::Time64(TimeUnit::Microsecond)),
@@ -286,9 +287,12 @@ pub fn data_type_name(data_type: &DataType) -> String {
         DataType::UInt64 => "numeric".to_string(),
         DataType::Float16 | DataType::Float32 => "real".to_string(),
         DataType::Float64 => "double precision".to_string(),
-        DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale) => {
+        DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale)
+            if numeric::display(data_type) == Display::Fixed =>
+        {
             format!("numeric({precision},{scale})")
         }
+        DataType::Decimal128(..) | DataType::Decimal256(..) => "numeric".to_string(),
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "text".to_string(),
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "bytea".to_string(),
         DataType::Date32 | DataType::Date64 => "date".to_string(),

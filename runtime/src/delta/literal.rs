@@ -12,10 +12,13 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, ListArray, 
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::compute;
 use datafusion::arrow::datatypes::{
-    DataType, Field, IntervalMonthDayNanoType, IntervalUnit, Schema, SchemaRef, TimeUnit,
+    DataType, Decimal128Type, Decimal256Type, Field, IntervalMonthDayNanoType, IntervalUnit, Schema, SchemaRef,
+    TimeUnit,
 };
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+
+use plan::numeric::{self, Display};
 
 use super::Delta;
 use super::consolidate::consolidate;
@@ -65,8 +68,23 @@ impl<'a> ColumnText<'a> {
                 interval_text(self.array.as_primitive::<IntervalMonthDayNanoType>().value(row))
             }
             DataType::List(_) => self.list_text(row),
+            DataType::Decimal128(_, scale) => {
+                let value = self.array.as_primitive::<Decimal128Type>().value(row);
+                self.numeric(|display, out| numeric::write128(value, *scale, display, out))
+            }
+            DataType::Decimal256(_, scale) => {
+                let value = self.array.as_primitive::<Decimal256Type>().value(row);
+                self.numeric(|display, out| numeric::write256(value, *scale, display, out))
+            }
             _ => self.formatter.value(row).to_string(),
         })
+    }
+
+    fn numeric(&self, write: impl FnOnce(Display, &mut String) -> std::fmt::Result) -> String {
+        let mut text = String::new();
+        // Writing into memory does not fail.
+        let _ = write(numeric::display(self.array.data_type()), &mut text);
+        text
     }
 
     fn without_zeros(&self, row: usize) -> String {

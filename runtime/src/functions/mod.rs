@@ -12,6 +12,7 @@ use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 
 pub mod aggregate;
 pub mod page;
+mod quotient;
 pub mod scalar;
 #[cfg(test)]
 mod tests;
@@ -58,6 +59,11 @@ pub const FUNCTIONS: &[&FunctionDef] = &[
     &scalar::to_date::DEFINITION,
     &scalar::to_timestamp::DEFINITION,
     &scalar::timezone::DEFINITION,
+    &scalar::numeric::ADD,
+    &scalar::numeric::SUBTRACT,
+    &scalar::numeric::MULTIPLY,
+    &scalar::numeric::DIVIDE,
+    &scalar::numeric::REMAINDER,
     &scalar::ceil::DEFINITION,
     &scalar::floor::DEFINITION,
     &scalar::trunc::DEFINITION,

@@ -76,7 +76,7 @@ fn types_follow_postgres() {
         arrow_cast(1, 'Decimal128(28, 2)') d)";
     assert_eq!(
         run(types).unwrap(),
-        "+1 | Int64 | Decimal128(38, 0) | Decimal128(38, 16) | Float32 | Float64 | Decimal128(38, 2) | Decimal128(38, 12)"
+        "+1 | Int64 | Decimal128(38, 0) | Decimal256(76, 38) | Float32 | Float64 | Decimal128(38, 2) | Decimal256(76, 38)"
     );
 }
 
@@ -130,7 +130,7 @@ fn averages_near_the_limit_fit() {
     let values = rows.map(|row| format!("(arrow_cast('{row}', 'Decimal128(28, 2)'))")).join(", ");
     assert_eq!(
         run(&format!("SELECT sum(v), avg(v) FROM (VALUES {values}) AS t(v)")).unwrap(),
-        "+1 | 299999999999999999999999999.95 | 99999999999999999999999999.983333333333"
+        "+1 | 299999999999999999999999999.95 | 99999999999999999999999999.9800"
     );
 }
 

@@ -22,9 +22,10 @@ use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 
 use super::binary;
 use super::text::{self, TextStyle};
+use super::types;
 use super::types::WireType;
-use super::types::{self, PG_TYPE};
 use crate::error::{Result, ServerError};
+use plan::numeric::{self, Display};
 use planner::text::{float32, float64};
 
 /// Format code of text.
@@ -46,10 +47,10 @@ pub enum Column<'a> {
     Float32(&'a Float32Array),
     /// float8.
     Float64(&'a Float64Array),
-    /// numeric: scale, and whether zeros at the end of the fraction are left out.
-    Decimal128(&'a Decimal128Array, i8, bool),
+    /// numeric: scale, and how much of it is shown.
+    Decimal128(&'a Decimal128Array, i8, Display),
     /// numeric of more than 38 digits.
-    Decimal256(&'a Decimal256Array, i8, bool),
+    Decimal256(&'a Decimal256Array, i8, Display),
     /// text and everything that is kept as text, with its OID.
     Utf8(&'a StringArray, u32),
     /// char(n): kept without the blanks at its end, which are put back.
@@ -77,7 +78,7 @@ pub enum Column<'a> {
 impl<'a> Column<'a> {
     /// A column whose type is one of those to which [`normalised`] leads.
     pub fn new(array: &'a dyn Array, field: &Field) -> Result<Column<'a>> {
-        let trim = field.metadata().get(PG_TYPE).is_some_and(|name| name == "numeric");
+        let display = numeric::display(array.data_type());
         Ok(match array.data_type() {
             DataType::Boolean => Column::Boolean(array.as_boolean()),
             DataType::Int16 => Column::Int16(array.as_primitive::<Int16Type>()),
@@ -85,8 +86,12 @@ impl<'a> Column<'a> {
             DataType::Int64 => Column::Int64(array.as_primitive::<Int64Type>()),
             DataType::Float32 => Column::Float32(array.as_primitive::<Float32Type>()),
             DataType::Float64 => Column::Float64(array.as_primitive::<Float64Type>()),
-            DataType::Decimal128(_, scale) => Column::Decimal128(array.as_primitive::<Decimal128Type>(), *scale, trim),
-            DataType::Decimal256(_, scale) => Column::Decimal256(array.as_primitive::<Decimal256Type>(), *scale, trim),
+            DataType::Decimal128(_, scale) => {
+                Column::Decimal128(array.as_primitive::<Decimal128Type>(), *scale, display)
+            }
+            DataType::Decimal256(_, scale) => {
+                Column::Decimal256(array.as_primitive::<Decimal256Type>(), *scale, display)
+            }
             DataType::Utf8 => match blank_length(field) {
                 Some(length) => Column::Blank(array.as_string(), length),
                 None => Column::Utf8(array.as_string(), types::wire_type(field).oid),
@@ -150,8 +155,13 @@ impl<'a> Column<'a> {
             Column::Int64(array) => text::integer(array.value(row), out),
             Column::Float32(array) => float32(array.value(row), style.extra_float_digits, out),
             Column::Float64(array) => float64(array.value(row), style.extra_float_digits, out),
-            Column::Decimal128(array, scale, trim) => text::decimal128(array.value(row), *scale, *trim, out),
-            Column::Decimal256(array, scale, trim) => text::decimal256(array.value(row), *scale, *trim, out),
+            Column::Decimal128(array, scale, display) => {
+                // Writing into memory does not fail.
+                let _ = numeric::write128(array.value(row), *scale, *display, out);
+            }
+            Column::Decimal256(array, scale, display) => {
+                let _ = numeric::write256(array.value(row), *scale, *display, out);
+            }
             Column::Utf8(array, _) => out.extend_from_slice(array.value(row).as_bytes()),
             Column::Blank(array, length) => padded(array.value(row), *length, out),
             Column::Utf8View(array, _) => out.extend_from_slice(array.value(row).as_bytes()),
@@ -179,14 +189,14 @@ impl<'a> Column<'a> {
             Column::Int64(array) => out.put_i64(array.value(row)),
             Column::Float32(array) => out.put_f32(array.value(row)),
             Column::Float64(array) => out.put_f64(array.value(row)),
-            Column::Decimal128(array, scale, trim) => {
+            Column::Decimal128(array, scale, display) => {
                 let mut digits = BytesMut::with_capacity(48);
-                text::decimal128(array.value(row), *scale, *trim, &mut digits);
+                let _ = numeric::write128(array.value(row), *scale, *display, &mut digits);
                 binary::numeric(&digits, out);
             }
-            Column::Decimal256(array, scale, trim) => {
+            Column::Decimal256(array, scale, display) => {
                 let mut digits = BytesMut::with_capacity(88);
-                text::decimal256(array.value(row), *scale, *trim, &mut digits);
+                let _ = numeric::write256(array.value(row), *scale, *display, &mut digits);
                 binary::numeric(&digits, out);
             }
             Column::Utf8(array, oid) => binary::text(array.value(row), *oid, out),

@@ -1,7 +1,6 @@
 //! Postgres's text form of values, written straight into a buffer.
 
 use bytes::BytesMut;
-use datafusion::arrow::datatypes::i256;
 pub use planner::text::{IntervalStyle, integer, interval, time, two, zeros};
 
 use crate::session::timezone::TimeZone;
@@ -40,53 +39,6 @@ impl Default for TextStyle {
 /// `t` or `f`.
 pub fn boolean(value: bool, out: &mut BytesMut) {
     out.extend_from_slice(if value { b"t" } else { b"f" });
-}
-
-/// numeric with up to 38 digits. `trim` leaves out zeros at the end of the fraction.
-pub fn decimal128(value: i128, scale: i8, trim: bool, out: &mut BytesMut) {
-    if value < 0 {
-        out.extend_from_slice(b"-");
-    }
-    // Most values fit into 64 bits, whose division is several times faster.
-    match u64::try_from(value.unsigned_abs()) {
-        Ok(small) => point_into(itoa::Buffer::new().format(small).as_bytes(), scale, trim, out),
-        Err(_) => point_into(itoa::Buffer::new().format(value.unsigned_abs()).as_bytes(), scale, trim, out),
-    }
-}
-
-/// numeric with up to 76 digits.
-pub fn decimal256(value: i256, scale: i8, trim: bool, out: &mut BytesMut) {
-    let text = value.to_string();
-    match text.strip_prefix('-') {
-        Some(digits) => {
-            out.extend_from_slice(b"-");
-            point_into(digits.as_bytes(), scale, trim, out);
-        }
-        None => point_into(text.as_bytes(), scale, trim, out),
-    }
-}
-
-/// Digits with a decimal point before the last `scale` of them.
-fn point_into(digits: &[u8], scale: i8, trim: bool, out: &mut BytesMut) {
-    if scale <= 0 {
-        out.extend_from_slice(digits);
-        if digits != b"0" {
-            zeros(usize::from(scale.unsigned_abs()), out);
-        }
-        return;
-    }
-    let scale = scale as usize;
-    let split = digits.len().saturating_sub(scale);
-    let (whole, fraction) = digits.split_at(split);
-    out.extend_from_slice(if whole.is_empty() { b"0" } else { whole });
-    let point = out.len();
-    out.extend_from_slice(b".");
-    zeros(scale - fraction.len(), out);
-    out.extend_from_slice(fraction);
-    if trim {
-        let end = out.iter().rposition(|byte| *byte != b'0').map_or(point, |last| last + 1);
-        out.truncate(if end == point + 1 { point } else { end });
-    }
 }
 
 /// Year, month and day of days since 1970-01-01.
@@ -245,17 +197,6 @@ mod tests {
         let mut out = BytesMut::new();
         write(&mut out);
         String::from_utf8(out.to_vec()).unwrap()
-    }
-
-    #[test]
-    fn numerics() {
-        assert_eq!(shown(|out| decimal128(12345, 2, false, out)), "123.45");
-        assert_eq!(shown(|out| decimal128(-5, 2, false, out)), "-0.05");
-        assert_eq!(shown(|out| decimal128(0, 2, false, out)), "0.00");
-        assert_eq!(shown(|out| decimal128(10, -2, false, out)), "1000");
-        assert_eq!(shown(|out| decimal128(15_000, 4, true, out)), "1.5");
-        assert_eq!(shown(|out| decimal128(10_000, 4, true, out)), "1");
-        assert_eq!(shown(|out| decimal128(i128::MAX, 1, true, out)), "17014118346046923173168730371588410572.7");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit, TimeUnit};
+use plan::numeric::{self, Display};
 
 /// Key of the field metadata that carries the Postgres type.
 pub const PG_TYPE: &str = "pg_type";
@@ -111,6 +112,9 @@ pub fn from_arrow(data_type: &DataType) -> WireType {
         | DataType::Decimal64(p, s)
         | DataType::Decimal128(p, s)
         | DataType::Decimal256(p, s) => {
+            if numeric::display(data_type) != Display::Fixed {
+                return of(oid::NUMERIC);
+            }
             sized(oid::NUMERIC, (i32::from(*p) << 16 | (i32::from(*s) & 0x7ff)) + MODIFIER_HEADER)
         }
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
@@ -196,7 +200,7 @@ pub fn data_type_of(declared: u32) -> Option<DataType> {
         oid::INT8 | oid::OID | oid::REGCLASS | oid::REGPROC | oid::REGTYPE => DataType::Int64,
         oid::FLOAT4 => DataType::Float32,
         oid::FLOAT8 => DataType::Float64,
-        oid::NUMERIC => DataType::Decimal128(38, 16),
+        oid::NUMERIC => numeric::PLAIN,
         oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::CHAR | oid::JSON | oid::JSONB | oid::UUID => {
             DataType::Utf8
         }
@@ -238,10 +242,7 @@ mod tests {
             WireType { oid: oid::VARCHAR, size: -1, modifier: 14 }
         );
         assert_eq!(named(DataType::Utf8, "uuid"), WireType { oid: oid::UUID, size: 16, modifier: -1 });
-        assert_eq!(
-            named(DataType::Decimal128(38, 16), "numeric"),
-            WireType { oid: oid::NUMERIC, size: -1, modifier: -1 }
-        );
+        assert_eq!(named(numeric::PLAIN, "numeric"), WireType { oid: oid::NUMERIC, size: -1, modifier: -1 });
         assert_eq!(
             from_arrow(&DataType::Decimal128(8, 2)),
             WireType { oid: oid::NUMERIC, size: -1, modifier: (8 << 16 | 2) + 4 }

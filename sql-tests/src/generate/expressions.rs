@@ -113,10 +113,14 @@ impl Generator {
 
     fn numeric(&mut self, scope: &[Column], depth: usize) -> String {
         let inner = self.expression(scope, Type::Numeric, depth);
-        match self.between(0, 3) {
+        match self.between(0, 7) {
             0 => format!("({inner} + 1.25)"),
             1 => format!("({inner} - {})", self.between(0, 9)),
             2 => format!("abs({inner})"),
+            3 => format!("({inner} * {})", self.pick(&["0.5", "-1.125", "3", "0"])),
+            4 => format!("({inner} / {})", self.pick(&["2", "3.5", "-7", "90"])),
+            5 => format!("round({inner} / 7, {})", self.between(0, 4)),
+            6 => format!("({inner} % 2.5)"),
             _ => {
                 let integer = self.expression(scope, Type::Int, depth);
                 format!("CAST(({integer} % 10000) AS numeric(10,2))")

@@ -35,6 +35,35 @@ impl Big {
         Big::new(value < 0, (0..4).map(|digit| (magnitude >> (DIGIT_BITS * digit)) as u32).collect())
     }
 
+    /// From a 256-bit number.
+    pub fn from_i256(value: i256) -> Self {
+        let negative = value < i256::ZERO;
+        // The magnitude of the least number is its own bits without a sign.
+        let (low, high) = value.wrapping_abs().to_parts();
+        let digits = |half: u128| (0..4).map(move |digit| (half >> (DIGIT_BITS * digit)) as u32);
+        Big::new(negative, digits(low).chain(digits(high as u128)).collect())
+    }
+
+    /// Its decimal digits without a sign; none for 0.
+    pub fn to_decimal(&self) -> String {
+        const GROUP: u64 = 1_000_000_000;
+        let (mut rest, mut groups) = (self.digits.clone(), Vec::new());
+        while !rest.is_empty() {
+            let mut remainder = 0u64;
+            for digit in rest.iter_mut().rev() {
+                let value = (remainder << DIGIT_BITS) | u64::from(*digit);
+                *digit = (value / GROUP) as u32;
+                remainder = value % GROUP;
+            }
+            while rest.last() == Some(&0) {
+                rest.pop();
+            }
+            groups.push(remainder);
+        }
+        let text: String = groups.iter().rev().map(|group| format!("{group:09}")).collect();
+        text.trim_start_matches('0').to_string()
+    }
+
     /// A power of ten.
     pub fn power_of_ten(exponent: u32) -> Self {
         let mut power = Big::from_i128(1);

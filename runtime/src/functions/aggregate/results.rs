@@ -7,15 +7,11 @@ use datafusion::arrow::datatypes::{
     DataType, Decimal128Type, Decimal256Type, Float32Type, Float64Type, Int64Type, IntervalMonthDayNano,
     IntervalMonthDayNanoType, IntervalUnit, i256,
 };
+use plan::numeric::{self, Display, QUOTIENT};
 use plan::{PlanError, SqlState};
 
 use super::sums::{Decimal128Sum, Decimal256Sum, FloatSum, IntegerSum, IntervalSum, SumState};
-
-/// The digits after the point that an average gets at least, as far as they fit.
-const AVERAGE_SCALE: i8 = 16;
-
-/// Digits after the point that an average gets even where large values may then not fit.
-const AVERAGE_SCALE_MIN: i8 = 6;
+use crate::functions::quotient::{Term, fits, quotient};
 
 /// The aggregate of which a result is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -63,32 +59,13 @@ pub fn result_type(function: Function, argument: &DataType) -> Option<DataType> 
         (Function::Sum, DataType::Float32) => DataType::Float32,
         (Function::Sum, DataType::Decimal128(_, scale)) => DataType::Decimal128(38, *scale),
         (Function::Sum, DataType::Decimal256(_, scale)) => DataType::Decimal256(76, *scale),
-        (Function::Average, DataType::Int16 | DataType::Int32 | DataType::Int64) => {
-            DataType::Decimal128(38, AVERAGE_SCALE)
-        }
+        (Function::Average, DataType::Int16 | DataType::Int32 | DataType::Int64) => QUOTIENT,
         (Function::Average, DataType::Float32) => DataType::Float64,
-        (Function::Average, DataType::Decimal128(precision, scale)) => {
-            DataType::Decimal128(38, average_scale(38, *precision, *scale))
-        }
-        (Function::Average, DataType::Decimal256(precision, scale)) => {
-            DataType::Decimal256(76, average_scale(76, *precision, *scale))
-        }
+        (Function::Average, DataType::Decimal128(..) | DataType::Decimal256(..)) => QUOTIENT,
         (_, DataType::Float64) => DataType::Float64,
         (_, DataType::Interval(IntervalUnit::MonthDayNano)) => argument.clone(),
         _ => return None,
     })
-}
-
-/// As many digits after the point as leave room for those before it. Values of the greatest precision mostly come from
-/// computations and have fewer digits than their type allows: for them the usual digits are kept.
-fn average_scale(precision_max: u8, precision: u8, scale: i8) -> i8 {
-    if precision >= precision_max {
-        return scale.max(AVERAGE_SCALE);
-    }
-    let before_point = i16::from(precision) - i16::from(scale);
-    let room = i16::from(precision_max) - before_point;
-    // Clamped to a few digits, so it fits.
-    scale.max(room.clamp(i16::from(AVERAGE_SCALE_MIN), i16::from(AVERAGE_SCALE)) as i8)
 }
 
 /// Results of groups: NULL where a group has none or failed, and the failures.
@@ -135,19 +112,19 @@ pub(super) fn out_of_range(message: &str) -> PlanError {
     PlanError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message)
 }
 
-pub(super) fn numeric_overflow() -> PlanError {
+pub(crate) fn numeric_overflow() -> PlanError {
     out_of_range("value overflows numeric format")
 }
 
 impl Finish for IntegerSum {
-    fn finish(states: &[Self], function: Function, _argument: &DataType, result: &DataType) -> Results {
+    fn finish(states: &[Self], function: Function, argument: &DataType, result: &DataType) -> Results {
         match (function, result) {
             (Function::Sum, DataType::Int64) => collect::<_, Int64Type>(states, result, |state| {
                 i64::try_from(state.total).map_err(|_| out_of_range("bigint out of range"))
             }),
             (Function::Sum, _) => collect::<_, Decimal128Type>(states, result, |state| decimal128(state.total)),
-            (Function::Average, _) => collect::<_, Decimal128Type>(states, result, |state| {
-                average128(state.total, state.count, AVERAGE_SCALE as u32)
+            (Function::Average, _) => collect::<_, Decimal256Type>(states, result, |state| {
+                average(i256::from_i128(state.total), argument, state.count)
             }),
         }
     }
@@ -155,30 +132,26 @@ impl Finish for IntegerSum {
 
 impl Finish for Decimal128Sum {
     fn finish(states: &[Self], function: Function, argument: &DataType, result: &DataType) -> Results {
-        let digits = added_digits(argument, result);
-        collect::<_, Decimal128Type>(states, result, |state| match (function, state.total.to_i128()) {
-            (Function::Sum, total) => decimal128(total.ok_or_else(numeric_overflow)?),
-            (Function::Average, Some(total)) => average128(total, state.count, digits),
-            (Function::Average, None) => {
-                let total = state.total.to_i256().ok_or_else(numeric_overflow)?;
-                let average = average256(total, state.count, digits)?;
-                decimal128(average.to_i128().ok_or_else(numeric_overflow)?)
-            }
-        })
+        match function {
+            Function::Sum => collect::<_, Decimal128Type>(states, result, |state| {
+                decimal128(state.total.to_i128().ok_or_else(numeric_overflow)?)
+            }),
+            Function::Average => collect::<_, Decimal256Type>(states, result, |state| {
+                average(state.total.to_i256().ok_or_else(numeric_overflow)?, argument, state.count)
+            }),
+        }
     }
 }
 
 impl Finish for Decimal256Sum {
     fn finish(states: &[Self], function: Function, argument: &DataType, result: &DataType) -> Results {
-        let digits = added_digits(argument, result);
         collect::<_, Decimal256Type>(states, result, |state| {
             let total = state.total.to_i256().ok_or_else(numeric_overflow)?;
-            let value = match function {
-                Function::Sum => total,
-                Function::Average => average256(total, state.count, digits)?,
-            };
-            let limit = i256::from_i128(10).wrapping_pow(76);
-            if value >= limit || value <= -limit { Err(numeric_overflow()) } else { Ok(value) }
+            match function {
+                Function::Sum if fits(total) => Ok(total),
+                Function::Sum => Err(numeric_overflow()),
+                Function::Average => average(total, argument, state.count),
+            }
         })
     }
 }
@@ -210,49 +183,19 @@ impl Finish for IntervalSum {
     }
 }
 
-/// How many digits after the point the result has more than the argument.
-fn added_digits(argument: &DataType, result: &DataType) -> u32 {
-    let scale = |data_type: &DataType| match data_type {
-        DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale) => *scale,
-        _ => 0,
-    };
-    u32::try_from(scale(result) - scale(argument)).unwrap_or(0)
-}
-
 /// Checks that a number has at most 38 digits.
 fn decimal128(value: i128) -> Result<i128, PlanError> {
     if value.unsigned_abs() < 10u128.pow(38) { Ok(value) } else { Err(numeric_overflow()) }
 }
 
-/// `total / count` with so many more digits, rounded half away from zero.
-fn average128(total: i128, count: i64, digits: u32) -> Result<i128, PlanError> {
-    let (divisor, factor) = (i128::from(count), 10i128.pow(digits));
-    let (whole, rest) = (total / divisor, total % divisor);
-    // The rest is below 2^63; with up to 18 digits more it fits.
-    if digits > 18 {
-        let average = average256(i256::from_i128(total), count, digits)?;
-        return decimal128(average.to_i128().ok_or_else(numeric_overflow)?);
-    }
-    let scaled = rest * factor;
-    let mut fraction = scaled / divisor;
-    if (scaled % divisor).unsigned_abs() * 2 >= divisor.unsigned_abs() {
-        fraction += if (scaled < 0) == (divisor < 0) { 1 } else { -1 };
-    }
-    decimal128(whole.checked_mul(factor).and_then(|whole| whole.checked_add(fraction)).ok_or_else(numeric_overflow)?)
-}
-
-/// The same for more digits.
-fn average256(total: i256, count: i64, digits: u32) -> Result<i256, PlanError> {
-    let (divisor, factor) = (i256::from(count), i256::from_i128(10).wrapping_pow(digits));
-    let (whole, rest) = (total.wrapping_div(divisor), total.wrapping_rem(divisor));
-    let scaled = rest.checked_mul(factor).ok_or_else(numeric_overflow)?;
-    let mut fraction = scaled.wrapping_div(divisor);
-    let twice_rest = scaled.wrapping_rem(divisor).wrapping_abs().wrapping_mul(i256::from(2i64));
-    if twice_rest >= divisor.wrapping_abs() {
-        let same_sign = (scaled < i256::ZERO) == (count < 0);
-        fraction = fraction.wrapping_add(i256::from(if same_sign { 1i64 } else { -1 }));
-    }
-    whole.checked_mul(factor).and_then(|whole| whole.checked_add(fraction)).ok_or_else(numeric_overflow)
+/// `total / count` of values of a type at the scale of quotients.
+fn average(total: i256, argument: &DataType, count: i64) -> Result<i256, PlanError> {
+    let scale = match argument {
+        DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale) => *scale,
+        _ => 0,
+    };
+    let count = Term { value: i256::from_i128(i128::from(count)), scale: 0, display: Display::Fixed };
+    quotient(Term { value: total, scale, display: numeric::display(argument) }, count)
 }
 
 fn interval(months: i128, days: i128, nanoseconds: i128) -> Option<IntervalMonthDayNano> {
@@ -289,25 +232,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn averages_round_half_away_from_zero() {
-        assert_eq!(average128(5, 2, 0).unwrap(), 3);
-        assert_eq!(average128(-5, 2, 0).unwrap(), -3);
-        assert_eq!(average128(10, 3, 2).unwrap(), 333);
-        assert_eq!(average128(20, 3, 2).unwrap(), 667);
-        assert_eq!(average128(-20, 3, 16).unwrap(), -66666666666666667);
-        assert_eq!(average256(i256::from_i128(-5), 2, 0).unwrap(), i256::from_i128(-3));
-        assert_eq!(average256(i256::from_i128(20), 3, 2).unwrap(), i256::from_i128(667));
-        assert!(average128(i128::MAX, 1, 16).is_err());
-    }
-
-    #[test]
-    fn an_average_keeps_room_before_the_point() {
-        let average = |precision, scale| result_type(Function::Average, &DataType::Decimal128(precision, scale));
-        assert_eq!(average(28, 2), Some(DataType::Decimal128(38, 12)));
-        assert_eq!(average(10, 2), Some(DataType::Decimal128(38, 16)));
-        assert_eq!(average(38, 0), Some(DataType::Decimal128(38, 16)));
-        assert_eq!(average(38, 20), Some(DataType::Decimal128(38, 20)));
-        assert_eq!(average(37, 0), Some(DataType::Decimal128(38, 6)));
+    fn an_average_is_the_quotient_of_sum_and_count() {
+        let shown = |total: i128, (precision, scale), count| {
+            let mut text = String::new();
+            let value = average(i256::from_i128(total), &DataType::Decimal128(precision, scale), count).unwrap();
+            numeric::write256(value, numeric::QUOTIENT_SCALE, Display::Quotient, &mut text).map(|()| text).unwrap()
+        };
+        assert_eq!(shown(5, (10, 0), 2), "2.5000000000000000");
+        assert_eq!(shown(-20, (10, 0), 3), "-6.6666666666666667");
+        assert_eq!(shown(1, (10, 0), 1), "1.00000000000000000000");
+        assert_eq!(shown(7, (10, 3), 2), "0.00350000000000000000");
+        // Twenty-six digits before the point, and no fewer after it than the values have.
+        assert_eq!(shown(3 * (10i128.pow(28) - 2) + 1, (28, 2), 3), "99999999999999999999999999.9800");
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub static VAR_SAMP: FunctionDef = FunctionDef {
     ],
     text: "The sample variance of the values that are not NULL; NULL if there are fewer than two. `variance` is the same.",
     examples: &[
-        Example { query: "SELECT var_samp(x) FROM (VALUES (1), (2), (3)) AS t(x)", result: "1.0000000000000000" },
+        Example { query: "SELECT var_samp(x) FROM (VALUES (1), (2), (3)) AS t(x)", result: "1.00000000000000000000" },
         Example { query: "SELECT var_samp(x) FROM (VALUES (1)) AS t(x)", result: "NULL" },
     ],
     implementation: Implementation::Aggregate(|| make(Moment::VarSamp, VARIANCE_NAMES)),
@@ -52,7 +52,7 @@ pub static VARIANCE: FunctionDef = FunctionDef {
     text: "The sample variance of the values that are not NULL. `var_samp` is the same.",
     examples: &[Example {
         query: "SELECT variance(x) FROM (VALUES (1), (2), (3)) AS t(x)",
-        result: "1.0000000000000000",
+        result: "1.00000000000000000000",
     }],
     implementation: Implementation::Aggregate(|| make(Moment::VarSamp, VARIANCE_NAMES)),
 };
@@ -82,7 +82,7 @@ pub static STDDEV_SAMP: FunctionDef = FunctionDef {
     text: "The sample standard deviation: the square root of `var_samp`. `stddev` is the same.",
     examples: &[Example {
         query: "SELECT stddev_samp(x) FROM (VALUES (1), (2), (3)) AS t(x)",
-        result: "1.0000000000000000",
+        result: "1.00000000000000000000",
     }],
     implementation: Implementation::Aggregate(|| make(Moment::StddevSamp, DEVIATION_NAMES)),
 };

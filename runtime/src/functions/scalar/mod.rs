@@ -1,5 +1,5 @@
 //! Scalar functions, one file each, or a file for those of one topic: [`arrays`], [`calendar`] and [`make`] (dates and
-//! times), [`json`], [`numbers`], [`patterns`] (regular expressions), [`text`]. [`windows`] holds what the window functions share, [`overload`] what functions of
+//! times), [`json`], [`numbers`], [`numeric`] (its operators), [`patterns`] (regular expressions), [`text`]. [`windows`] holds what the window functions share, [`overload`] what functions of
 //! several types share, [`rounding`] what those that round share; [`format`] holds the patterns of texts, [`zone`] time
 //! zones.
 
@@ -12,6 +12,7 @@ pub mod hop_starts;
 pub mod json;
 pub mod make;
 pub mod numbers;
+pub mod numeric;
 pub mod overload;
 pub mod patterns;
 pub mod rounding;

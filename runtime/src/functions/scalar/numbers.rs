@@ -2,15 +2,20 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int32Array, StringArray};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, Decimal128Array, Decimal256Array, Float64Array, Int32Array, StringArray,
+};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Decimal128Type, Field, Float64Type, Int32Type, Int64Type, i256};
+use datafusion::arrow::datatypes::{
+    DataType, Decimal128Type, Decimal256Type, Field, Float64Type, Int32Type, Int64Type, i256,
+};
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
 use plan::SqlState;
 
 use super::overload::{Form, Overloaded, each, error};
 use super::rounding;
+use crate::functions::quotient::{divided_rounded, fits, power256};
 use crate::functions::{Example, FunctionDef, Implementation};
 
 /// `sign`
@@ -160,6 +165,12 @@ fn choose_decimal(types: &[DataType], result: DataType) -> Option<Form> {
 }
 
 fn sign(arguments: &[ArrayRef], result: &DataType) -> Result<ArrayRef> {
+    if let DataType::Decimal256(..) = arguments[0].data_type() {
+        let signs = arguments[0].as_primitive::<Decimal256Type>();
+        let signs: Decimal128Array =
+            signs.unary(|value| i128::from(value > i256::ZERO) - i128::from(value < i256::ZERO));
+        return Ok(cast(&(Arc::new(signs.with_precision_and_scale(38, 0)?) as ArrayRef), result)?);
+    }
     if let DataType::Decimal128(precision, scale) = result {
         let numbers = cast(&arguments[0], &DataType::Decimal128(38, scale_of(&arguments[0]) as i8))?;
         let signs: Decimal128Array = numbers.as_primitive::<Decimal128Type>().unary(i128::signum);
@@ -359,9 +370,10 @@ fn choose_round(types: &[DataType], constants: &[Option<&ScalarValue>]) -> Optio
     }
     let number = match number {
         number if number.is_integer() => DataType::Decimal128(38, 0),
+        DataType::Decimal256(..) => number.clone(),
         number => decimal(number)?,
     };
-    let DataType::Decimal128(_, scale) = number else { return None };
+    let (DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale)) = number else { return None };
     // As many digits as are asked for, if that is known and there are so many.
     let kept = match constants.get(1).copied().flatten() {
         Some(ScalarValue::Int32(Some(digits))) => Some(i64::from(*digits)),
@@ -374,10 +386,10 @@ fn choose_round(types: &[DataType], constants: &[Option<&ScalarValue>]) -> Optio
 
 fn round(arguments: &[ArrayRef], result: &DataType) -> Result<ArrayRef> {
     let digits = arguments.get(1).map(|digits| digits.as_primitive::<Int32Type>());
+    if let DataType::Decimal256(_, from) = arguments[0].data_type() {
+        return round_wide(arguments, i32::from(*from), digits, result);
+    }
     let (DataType::Decimal128(precision, to), DataType::Decimal128(_, _)) = (result, arguments[0].data_type()) else {
-        if let DataType::Decimal256(_, _) = result {
-            return Ok(cast(&arguments[0], result)?);
-        }
         let numbers = arguments[0].as_primitive::<Float64Type>();
         let rounded = each(arguments, |row| {
             let (number, digits) = (numbers.value(row), digits.map_or(0, |digits| digits.value(row)));
@@ -396,6 +408,34 @@ fn round(arguments: &[ArrayRef], result: &DataType) -> Result<ArrayRef> {
         rounded_decimal(value, from, digits, to).map(Some)
     })?;
     Ok(Arc::new(Decimal128Array::from(rounded).with_precision_and_scale(*precision, to as i8)?))
+}
+
+/// The same for wide numbers.
+fn round_wide(arguments: &[ArrayRef], from: i32, digits: Option<&Int32Array>, result: &DataType) -> Result<ArrayRef> {
+    let (DataType::Decimal128(_, to) | DataType::Decimal256(_, to)) = result else { return Err(out_of_range()) };
+    let numbers = arguments[0].as_primitive::<Decimal256Type>();
+    let rounded = each(arguments, |row| {
+        let digits = digits.map_or(0, |digits| digits.value(row));
+        let dropped = from.saturating_sub(digits).max(0);
+        // A power that does not fit is greater than twice any value.
+        let (kept, unit) = match power256(dropped) {
+            Some(unit) => (divided_rounded(numbers.value(row), unit), dropped),
+            None => (i256::ZERO, 0),
+        };
+        let shift = i32::from(*to) - from + unit;
+        let power = power256(shift.abs()).ok_or_else(out_of_range)?;
+        if shift < 0 {
+            Ok(Some(kept.wrapping_div(power)))
+        } else {
+            kept.checked_mul(power).map(Some).ok_or_else(out_of_range)
+        }
+    })?;
+    let rounded: Decimal256Array = rounded.into_iter().collect();
+    match result {
+        DataType::Decimal128(..) => rounding::narrowed(&(Arc::new(rounded) as ArrayRef), result),
+        _ if rounded.iter().flatten().all(fits) => Ok(Arc::new(rounded.with_data_type(result.clone()))),
+        _ => Err(out_of_range()),
+    }
 }
 
 /// A decimal with so many digits after the point, half away from zero, at another scale.

@@ -12,7 +12,7 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use plan::{PlanError, SqlState};
 
@@ -35,6 +35,8 @@ pub type Evaluate = fn(&[ArrayRef], &DataType) -> Result<ArrayRef>;
 /// A scalar function with several forms.
 pub struct Overloaded {
     name: &'static str,
+    /// The operator that it is.
+    symbol: Option<&'static str>,
     aliases: Vec<String>,
     choose: Choose,
     evaluate: Evaluate,
@@ -46,7 +48,14 @@ impl Overloaded {
     pub fn udf(name: &'static str, aliases: &[&str], choose: Choose, evaluate: Evaluate) -> ScalarUDF {
         let aliases = aliases.iter().map(ToString::to_string).collect();
         let signature = Signature::user_defined(Volatility::Immutable);
-        ScalarUDF::from(Overloaded { name, aliases, choose, evaluate, signature })
+        ScalarUDF::from(Overloaded { name, symbol: None, aliases, choose, evaluate, signature })
+    }
+
+    /// An operator's function: its calls are named as the operator would be.
+    pub fn operator(name: &'static str, symbol: &'static str, choose: Choose, evaluate: Evaluate) -> ScalarUDF {
+        let signature = Signature::user_defined(Volatility::Immutable);
+        let aliases = Vec::new();
+        ScalarUDF::from(Overloaded { name, symbol: Some(symbol), aliases, choose, evaluate, signature })
     }
 }
 
@@ -82,6 +91,14 @@ impl ScalarUDFImpl for Overloaded {
 
     fn signature(&self) -> &Signature {
         &self.signature
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        let names: Vec<String> = args.iter().map(|argument| argument.schema_name().to_string()).collect();
+        Ok(match (self.symbol, names.as_slice()) {
+            (Some(symbol), [left, right]) => format!("{left} {symbol} {right}"),
+            _ => format!("{}({})", self.name, names.join(",")),
+        })
     }
 
     fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {

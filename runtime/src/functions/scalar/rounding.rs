@@ -10,8 +10,10 @@ use datafusion::arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, Flo
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
 use plan::SqlState;
+use plan::numeric::{self, Display, PLAIN_SCALE};
 
 use super::overload::{Form, error};
+use crate::functions::quotient::power256;
 
 /// Which whole number is taken for a fraction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +44,10 @@ pub fn with_scale(number: &DataType, scale: i8) -> DataType {
         let digits = i16::from(precision) - i16::from(old) + 1 + i16::from(scale);
         digits.clamp(1, i16::from(most)) as u8
     };
+    if numeric::display(number) != Display::Fixed && scale < PLAIN_SCALE && matches!(number, DataType::Decimal256(..)) {
+        // What was computed seldom has as many digits before the point as there is room for.
+        return DataType::Decimal128(38, scale);
+    }
     match number {
         DataType::Decimal128(precision, old) => DataType::Decimal128(widened(*precision, *old, 38), scale),
         DataType::Decimal256(precision, old) => DataType::Decimal256(widened(*precision, *old, 76), scale),
@@ -59,15 +65,11 @@ pub fn evaluate(numbers: &ArrayRef, result: &DataType, direction: Direction) -> 
                 .unary(|value| value.div_euclid(unit) + i128::from(steps_up(value < 0, value % unit != 0, direction)));
             Ok(Arc::new(rounded.with_precision_and_scale(*precision, *to)?))
         }
-        (DataType::Decimal256(_, from), DataType::Decimal256(precision, to)) => {
-            let unit = power256(i32::from(*from) - i32::from(*to))?;
-            let rounded: Decimal256Array = numbers.as_primitive::<Decimal256Type>().unary(|value| {
-                let remainder = value.wrapping_rem(unit);
-                let below = value.wrapping_div(unit).wrapping_sub(i256::from(i8::from(remainder < i256::ZERO)));
-                below.wrapping_add(i256::from(steps_up(value < i256::ZERO, remainder != i256::ZERO, direction)))
-            });
-            Ok(Arc::new(rounded.with_precision_and_scale(*precision, *to)?))
+        (DataType::Decimal256(_, from), DataType::Decimal128(precision, to)) => {
+            let wide = DataType::Decimal256(*precision + 1, *to);
+            narrowed(&evaluate_wide(numbers, *from, &wide, direction)?, result)
         }
+        (DataType::Decimal256(_, from), DataType::Decimal256(..)) => evaluate_wide(numbers, *from, result, direction),
         _ => {
             let rounded: Float64Array = numbers.as_primitive::<Float64Type>().unary(|value| match direction {
                 Direction::Up => value.ceil(),
@@ -77,6 +79,30 @@ pub fn evaluate(numbers: &ArrayRef, result: &DataType, direction: Direction) -> 
             Ok(Arc::new(rounded))
         }
     }
+}
+
+fn evaluate_wide(numbers: &ArrayRef, from: i8, result: &DataType, direction: Direction) -> Result<ArrayRef> {
+    let DataType::Decimal256(precision, to) = result else { return Err(out_of_range()) };
+    let unit = power256(i32::from(from) - i32::from(*to)).ok_or_else(out_of_range)?;
+    let rounded: Decimal256Array = numbers.as_primitive::<Decimal256Type>().unary(|value| {
+        let remainder = value.wrapping_rem(unit);
+        let below = value.wrapping_div(unit).wrapping_sub(i256::from(i8::from(remainder < i256::ZERO)));
+        below.wrapping_add(i256::from(steps_up(value < i256::ZERO, remainder != i256::ZERO, direction)))
+    });
+    Ok(Arc::new(rounded.with_precision_and_scale(*precision, *to)?))
+}
+
+/// Wide numbers in a narrow type of the same scale.
+pub fn narrowed(numbers: &ArrayRef, result: &DataType) -> Result<ArrayRef> {
+    let DataType::Decimal128(precision, _) = result else { return Ok(numbers.clone()) };
+    let limit = 10_u128.pow(u32::from(*precision));
+    let wide = numbers.as_primitive::<Decimal256Type>().iter();
+    let narrow = wide.map(|value| match value.map(i256::to_i128) {
+        None => Ok(None),
+        Some(Some(value)) if value.unsigned_abs() < limit => Ok(Some(value)),
+        Some(_) => Err(out_of_range()),
+    });
+    Ok(Arc::new(narrow.collect::<Result<Decimal128Array>>()?.with_data_type(result.clone())))
 }
 
 /// 1 if the number above is taken and not the one below.
@@ -95,8 +121,4 @@ fn out_of_range() -> DataFusionError {
 
 fn power128(exponent: i32) -> Result<i128> {
     u32::try_from(exponent).ok().and_then(|exponent| 10_i128.checked_pow(exponent)).ok_or_else(out_of_range)
-}
-
-fn power256(exponent: i32) -> Result<i256> {
-    u32::try_from(exponent).ok().and_then(|exponent| i256::from(10).checked_pow(exponent)).ok_or_else(out_of_range)
 }

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Decimal256Array};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Decimal128Type, Int32Type};
+use datafusion::arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, Int32Type, i256};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
 
-use super::overload::{Form, Overloaded};
+use super::overload::{Form, Overloaded, each};
 use super::rounding::{self, Direction};
+use crate::functions::quotient::power256;
 use crate::functions::{Example, FunctionDef, Implementation};
 
 /// The function.
@@ -41,12 +42,11 @@ fn choose(arguments: &[DataType], constants: &[Option<&ScalarValue>]) -> Option<
         return None;
     }
     let number = match number {
-        DataType::Decimal128(_, _) => number.clone(),
+        DataType::Decimal128(_, _) | DataType::Decimal256(_, _) => number.clone(),
         number if number.is_integer() || number == &DataType::Null => DataType::Decimal128(38, 0),
-        DataType::Decimal256(_, _) => DataType::Decimal128(38, 16),
         _ => return None,
     };
-    let DataType::Decimal128(precision, scale) = number else { return None };
+    let (DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale)) = number else { return None };
     // As many digits as are asked for, if that is known and there are so many.
     let kept = match constants.get(1).copied().flatten() {
         Some(ScalarValue::Int32(Some(digits))) => Some(i64::from(*digits)),
@@ -55,7 +55,7 @@ fn choose(arguments: &[DataType], constants: &[Option<&ScalarValue>]) -> Option<
     };
     let result = match kept {
         Some(kept) => rounding::with_scale(&number, kept.clamp(0, i64::from(scale)) as i8),
-        None => DataType::Decimal128(precision, scale),
+        None => number.clone(),
     };
     Some(Form { arguments: vec![number, DataType::Int32], result })
 }
@@ -64,6 +64,9 @@ fn evaluate(arguments: &[ArrayRef], result: &DataType) -> Result<ArrayRef> {
     let Some(digits) = arguments.get(1) else {
         return rounding::evaluate(&arguments[0], result, Direction::ToZero);
     };
+    if let DataType::Decimal256(_, from) = arguments[0].data_type() {
+        return cut_wide(arguments, *from, result);
+    }
     let (numbers, digits) = (arguments[0].as_primitive::<Decimal128Type>(), digits.as_primitive::<Int32Type>());
     let scale = i32::from(numbers.scale());
     let cut: Decimal128Array = numbers
@@ -84,4 +87,22 @@ fn evaluate(arguments: &[ArrayRef], result: &DataType) -> Result<ArrayRef> {
         .collect();
     let cut: ArrayRef = Arc::new(cut.with_precision_and_scale(numbers.precision(), numbers.scale())?);
     Ok(if cut.data_type() == result { cut } else { cast(&cut, result)? })
+}
+
+/// The same for wide numbers.
+fn cut_wide(arguments: &[ArrayRef], from: i8, result: &DataType) -> Result<ArrayRef> {
+    let (DataType::Decimal128(_, to) | DataType::Decimal256(_, to)) = result else { return Ok(arguments[0].clone()) };
+    let (numbers, digits) = (arguments[0].as_primitive::<Decimal256Type>(), arguments[1].as_primitive::<Int32Type>());
+    let unit_of_scale = power256(i32::from(from) - i32::from(*to)).unwrap_or(i256::ONE);
+    let cut = each(arguments, |row| {
+        let (value, dropped) = (numbers.value(row), i32::from(from).saturating_sub(digits.value(row)).max(0));
+        // A power that does not fit is greater than any value.
+        let kept = power256(dropped).map_or(i256::ZERO, |unit| value.wrapping_sub(value.wrapping_rem(unit)));
+        Ok(Some(kept.wrapping_div(unit_of_scale)))
+    })?;
+    let cut = cut.into_iter().collect::<Decimal256Array>();
+    match result {
+        DataType::Decimal128(..) => rounding::narrowed(&(Arc::new(cut) as ArrayRef), result),
+        _ => Ok(Arc::new(cut.with_data_type(result.clone()))),
+    }
 }

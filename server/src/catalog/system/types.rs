@@ -1,6 +1,7 @@
 //! Types of columns as `pg_type` numbers them, and as `format_type` prints them.
 
 use datafusion::arrow::datatypes::{DataType, Field};
+use plan::numeric::{self, Display};
 
 /// A type's number and modifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,11 +122,13 @@ fn of_arrow(data_type: &DataType) -> PgType {
         DataType::Timestamp(_, None) => 1114,
         DataType::Timestamp(_, Some(_)) => 1184,
         DataType::Interval(_) | DataType::Duration(_) => 1186,
-        DataType::UInt64 => 1700,
-        DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale) => {
+        DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale)
+            if numeric::display(data_type) == Display::Fixed =>
+        {
             let modifier = ((i32::from(*precision) << 16) | (i32::from(*scale) & 0x7ff)) + 4;
             return PgType { oid: 1700, modifier };
         }
+        DataType::UInt64 | DataType::Decimal128(..) | DataType::Decimal256(..) => 1700,
         DataType::Struct(_) => 2249,
         DataType::List(item) | DataType::LargeList(item) => array_of(of_field(item).oid),
         _ => 25,
