@@ -9,9 +9,9 @@ use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::generate::{Case, Generator, Step, View};
+use crate::generate::{Case, Fallible, Generator, Step, View};
 use crate::oracle::Postgres;
-use crate::process::Server;
+use crate::process::{Program, Server};
 use crate::wire::{Client, Message, Row};
 
 /// Errors that a generated statement may meet: constraint violations, and one row proposed twice to ON CONFLICT.
@@ -30,12 +30,34 @@ pub struct Options {
     pub rounds: u64,
     /// Time.
     pub time: Duration,
+    /// The server.
+    pub server: Program,
     /// More arguments of the server.
     pub server_arguments: Vec<String>,
+    /// Finds the shortest history for a difference, prints it, and keeps the data. Otherwise only what differs is told, and
+    /// a server that breaks is a difference too.
+    pub explain: bool,
     /// Goes on after a difference.
     pub keep_going: bool,
     /// Compares with PostgreSQL too.
     pub oracle: bool,
+}
+
+impl Options {
+    /// Rounds without end from a seed on, for so long.
+    pub fn new(seed: u64, time: Duration) -> Self {
+        Options {
+            seed,
+            steps: 12,
+            rounds: u64::MAX,
+            time,
+            server: Program::default(),
+            server_arguments: Vec::new(),
+            explain: true,
+            keep_going: false,
+            oracle: false,
+        }
+    }
 }
 
 /// What was done.
@@ -83,14 +105,23 @@ impl std::fmt::Display for Summary {
 pub fn run(options: &Options) -> Result<Summary> {
     let arguments: Vec<&str> = options.server_arguments.iter().map(String::as_str).collect();
     let oracle = if options.oracle { Some(Postgres::start()?) } else { None };
-    let mut world = World { server: Server::start_with(&arguments)?, oracle };
+    let mut world = World { server: Server::start_program(options.server.clone(), &arguments)?, oracle };
     let mut summary = Summary::default();
     let started = Instant::now();
     while summary.rounds < options.rounds && started.elapsed() < options.time {
         let seed = options.seed.wrapping_add(summary.rounds);
         summary.rounds += 1;
         let case = Generator::new(seed).case(options.steps);
-        let Some(difference) = play(&mut world, &case, &case.steps, None, &mut summary)? else { continue };
+        let played = play(&mut world, &case, &case.steps, None, &mut summary);
+        if !options.explain {
+            let told = played.map(|difference| difference.map(|difference| difference.text));
+            summary.differences.extend(told.unwrap_or_else(|error| Some(format!("the server breaks: {error:#}"))));
+            if summary.differences.is_empty() {
+                continue;
+            }
+            break;
+        }
+        let Some(difference) = played? else { continue };
         let shrunk = shrink(&mut world, &case, &difference);
         let report = report(seed, &difference, &shrunk);
         println!("{report}");
@@ -99,7 +130,7 @@ pub fn run(options: &Options) -> Result<Summary> {
             break;
         }
     }
-    if !summary.differences.is_empty() {
+    if options.explain && !summary.differences.is_empty() {
         println!("log and data kept in {}", world.server.keep().display());
     }
     Ok(summary)
@@ -151,6 +182,9 @@ impl Oracle {
 
     /// What it does not understand (our windows) is left out of the comparison.
     fn create(&mut self, number: usize, view: &View, summary: &mut Summary) -> Result<()> {
+        if view.fallible.is_some() {
+            return Ok(());
+        }
         let error = self.client.query(&View { materialized: false, ..view.clone() }.create())?.error;
         match error {
             None => self.views.push(number),
@@ -299,6 +333,9 @@ fn create(
         return Ok(None);
     }
     let alone = client.query(&view.query)?.error;
+    if view.fallible.is_some() {
+        return Ok(Some(format!("the view is refused: {error}\n  {}", view.create())));
+    }
     match alone {
         Some(alone) if alone.sqlstate() == error.sqlstate() && !alone.sqlstate().starts_with("XX") => {
             let message = format!("{} {}", error.sqlstate(), error.message());
@@ -344,7 +381,7 @@ fn allowed(error: &Message) -> bool {
 /// Compares a view with its query; what differs and the query's rows.
 fn compare(client: &mut Client, view: &View, summary: &mut Summary) -> Result<Option<(String, Vec<Row>)>> {
     let stored = client.query(&format!("SELECT * FROM {}", view.name))?;
-    let queried = client.query(&view.query)?;
+    let queried = client.query(view.fallible.as_ref().map_or(&view.query, |fallible| &fallible.rows))?;
     if let Some(error) = queried.error.as_ref().or(stored.error.as_ref()) {
         return Ok(Some((format!("the view or its query fails: {error}\n  {}", view.query), Vec::new())));
     }
@@ -352,7 +389,19 @@ fn compare(client: &mut Client, view: &View, summary: &mut Summary) -> Result<Op
     let (stored, queried) = (rows(stored), rows(queried));
     summary.comparisons += 1;
     summary.rows += queried.len() as u64;
-    Ok(difference(&stored, &queried).map(|text| (text, queried)))
+    let different = difference(&stored, &queried).map(|text| (text, queried));
+    match &view.fallible {
+        Some(fallible) if different.is_none() => compare_errors(client, view, fallible),
+        _ => Ok(different),
+    }
+}
+
+/// Compares the errors of a view with what is known of them.
+fn compare_errors(client: &mut Client, view: &View, fallible: &Fallible) -> Result<Option<(String, Vec<Row>)>> {
+    let listed = client.rows(&format!("SELECT count(*) FROM \"{}$errors\"", view.name))?;
+    let known = client.rows(&fallible.errors)?;
+    Ok((listed != known)
+        .then(|| (format!("{listed:?} errors are listed, not {known:?}\n  {}", view.query), Vec::new())))
 }
 
 /// The rows that only one side has; `None` if both are the same multiset.

@@ -1,6 +1,7 @@
 //! Random schemas, queries and histories of changes, as SQL text.
 //!
-//! Everything made here has one right answer: expressions cannot fail (no division by a column, no overflow), LIMIT and window
+//! Everything made here has one right answer: expressions cannot fail (no division by a column, no overflow) but in views that
+//! are made to fail for some rows, of which it is known for which; LIMIT and window
 //! functions order by all columns where it matters, so that ties are between equal rows only. What is generated from one seed is always the same.
 
 use rand::rngs::StdRng;
@@ -9,10 +10,12 @@ use rand::{Rng, SeedableRng};
 mod aggregates;
 mod changes;
 mod expressions;
+mod fallible;
 mod over;
 mod queries;
 
 pub use changes::Step;
+pub use fallible::Fallible;
 
 /// The types that are generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +89,8 @@ pub struct View {
     pub query: String,
     /// False for a plain view.
     pub materialized: bool,
+    /// What is compared instead of the SELECT, if rows of it may fail.
+    pub fallible: Option<Fallible>,
 }
 
 impl View {
@@ -161,12 +166,15 @@ impl Generator {
 
     fn view(&mut self, number: usize) -> View {
         let name = format!("v{number}");
+        if self.chance(0.12) {
+            return self.fallible(name);
+        }
         let materialized = self.chance(0.9);
         let (query, columns) = self.query(2);
         let columns = columns.into_iter().map(|column| Column { name: unqualified(&column.name), ..column }).collect();
         let grows = self.grows(&query);
         self.relations.push(Relation { name: name.clone(), columns, key_columns: 0, grows });
-        View { name, query, materialized }
+        View { name, query, materialized, fallible: None }
     }
 
     /// Whether a query may have many more rows than a table: joined with its like again and again, such queries would

@@ -10,11 +10,12 @@
 //!   query is a few lines there. A failure prints its seed and a shrunk .slt file: put that under `slt/bugs/`.
 //! - **What PostgreSQL answers to queries of every shape**: a template in `corpus/generator`, which writes the files of `corpus/`; see [`corpus`].
 //! - **What survives `kill -9`**: [`crash`].
+//! - **That the random test would find a mistake**: a file of `mutations/` has what to break, on purpose; see [`mutations`].
 //! - **The rules of the tree**: [`tidy`].
 //! - **An example for users**: a fenced block in `docs/` or README.md; `tests/docs.rs` runs it, see [`examples`].
 //!
-//! Reading order: [`process`] (one server), [`wire`] (one client), [`slt`], [`generate`] and [`equivalence`], [`crash`], [`oracle`],
-//! [`flights`], [`tpch`], [`measure`].
+//! Reading order: [`process`] (one server), [`wire`] (one client), [`slt`], [`generate`] and [`equivalence`], [`mutations`], [`crash`],
+//! [`oracle`], [`flights`], [`tpch`], [`measure`].
 
 pub mod corpus;
 pub mod crash;
@@ -23,6 +24,7 @@ pub mod examples;
 pub mod flights;
 pub mod generate;
 pub mod measure;
+pub mod mutations;
 pub mod oracle;
 pub mod process;
 pub mod slt;

@@ -24,6 +24,16 @@ pub struct Server {
     directory: PathBuf,
     owned_directory: Option<tempfile::TempDir>,
     arguments: Vec<String>,
+    program: Program,
+}
+
+/// Which binary a server is, and what its environment has besides that of the test.
+#[derive(Debug, Clone, Default)]
+pub struct Program {
+    /// The binary; [`binary`] if none.
+    pub path: Option<PathBuf>,
+    /// Variables and their values.
+    pub environment: Vec<(String, String)>,
 }
 
 impl Server {
@@ -34,8 +44,14 @@ impl Server {
 
     /// Starts a server with more command-line arguments on a fresh data directory.
     pub fn start_with(arguments: &[&str]) -> Result<Self> {
+        Self::start_program(Program::default(), arguments)
+    }
+
+    /// Starts a certain binary on a fresh data directory.
+    pub fn start_program(program: Program, arguments: &[&str]) -> Result<Self> {
         let temporary = tempfile::Builder::new().prefix("tidemill-test-").tempdir()?;
         let mut server = Self::prepare(temporary.path().to_path_buf(), arguments)?;
+        server.program = program;
         server.owned_directory = Some(temporary);
         server.restart()?;
         Ok(server)
@@ -55,6 +71,7 @@ impl Server {
             directory,
             owned_directory: None,
             arguments: arguments.iter().map(|argument| argument.to_string()).collect(),
+            program: Program::default(),
         })
     }
 
@@ -116,8 +133,9 @@ impl Server {
 
     /// The command that starts this server.
     pub fn command(&self) -> Command {
-        let mut command = Command::new(binary());
+        let mut command = Command::new(self.program.path.clone().unwrap_or_else(binary));
         command
+            .envs(self.program.environment.iter().cloned())
             .arg("--listen")
             .arg(format!("127.0.0.1:{}", self.port))
             .arg("--data-dir")

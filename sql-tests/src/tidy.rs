@@ -46,7 +46,8 @@ pub fn sources(endings: &[&str]) -> Result<Vec<Source>> {
     Ok(found)
 }
 
-fn tracked() -> Result<Vec<String>> {
+/// All paths that git tracks.
+pub fn tracked() -> Result<Vec<String>> {
     let output = Command::new("git").arg("-C").arg(checkout()).args(["ls-files"]).output().context("git")?;
     Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_string).collect())
 }

@@ -12,15 +12,7 @@ fn options() -> Options {
         std::env::var("TIDEMILL_EQUIVALENCE_MINUTES").ok().and_then(|text| text.parse().ok()).unwrap_or(1.0);
     let seed = std::env::var("TIDEMILL_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or_else(rand::random);
     println!("seed {seed}");
-    Options {
-        seed,
-        steps: 10,
-        rounds: u64::MAX,
-        time: Duration::from_secs_f64(minutes * 60.0),
-        server_arguments: Vec::new(),
-        keep_going: false,
-        oracle: false,
-    }
+    Options { steps: 10, ..Options::new(seed, Duration::from_secs_f64(minutes * 60.0)) }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The structural rules of the tree; see `sql_tests::tidy`.
 
-use sql_tests::tidy;
+use sql_tests::{mutations, tidy};
 
 fn check(complaints: Vec<String>) {
     assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
@@ -38,6 +38,13 @@ fn module_heads() {
 #[test]
 fn operators() {
     check(tidy::operators().expect("the operators"));
+}
+
+/// Every mutation still has its place, and every operator a mutation; see `sql_tests::mutations`.
+#[test]
+fn mutations_fit() {
+    let all = mutations::all().expect("the lists");
+    check(mutations::complaints(&all).expect("the operators"));
 }
 
 #[test]

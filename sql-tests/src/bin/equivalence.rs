@@ -11,15 +11,7 @@ use std::time::Duration;
 
 fn main() -> Result<()> {
     sql_tests::process::require_binary()?;
-    let mut options = Options {
-        seed: rand::random(),
-        steps: 12,
-        rounds: u64::MAX,
-        time: Duration::from_secs(60 * 60),
-        server_arguments: Vec::new(),
-        keep_going: false,
-        oracle: false,
-    };
+    let mut options = Options::new(rand::random(), Duration::from_secs(60 * 60));
     let mut print = false;
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {

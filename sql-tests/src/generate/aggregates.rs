@@ -52,6 +52,14 @@ impl Generator {
         let kind = self.pick(&[Type::Int, Type::Big, Type::Numeric]);
         let (distinct, argument) = (self.distinct_word(), self.expression(scope, kind, 1));
         let filter = self.aggregate_filter(scope);
+        if kind == Type::Int && self.chance(0.5) {
+            // Of integers as doubles, so that it is known what is exact.
+            let (condition, special) = (self.condition(scope, 1), self.pick(&["NaN", "Infinity", "-Infinity"]));
+            let value = format!(
+                "CASE WHEN {condition} THEN '{special}'::double precision ELSE CAST({argument} AS double precision) END"
+            );
+            return (format!("{name}({distinct}{value}){filter}"), Type::Float);
+        }
         (format!("CAST({name}({distinct}{argument}){filter} AS numeric(30,6))"), Type::Numeric)
     }
 

@@ -63,7 +63,12 @@ impl Generator {
         };
         match self.between(0, 19) {
             0..=8 => {
-                let count = if self.chance(0.25) { self.between(10, 40) } else { self.between(1, 6) };
+                let count = match self.between(0, 31) {
+                    // More than is kept together, read at once, or looked at row by row.
+                    0 => self.between(100, 300),
+                    1..=8 => self.between(10, 40),
+                    _ => self.between(1, 6),
+                };
                 self.insert(&table, count)
             }
             9 => self.insert_select(&table),

@@ -11,7 +11,7 @@ struct From {
 impl Generator {
     /// A query and its columns.
     pub(super) fn query(&mut self, depth: usize) -> (String, Vec<Column>) {
-        match self.between(0, 22) {
+        match self.between(0, 23) {
             0..=4 => self.projection(depth),
             5..=9 => self.grouping(depth),
             10 => self.distinct(depth),
@@ -25,6 +25,7 @@ impl Generator {
             19 => self.top(depth),
             20 => self.window_function(depth),
             21 => self.recursion(depth),
+            22 => self.unnested(depth),
             _ => self.grouping_sets(depth),
         }
     }
@@ -55,7 +56,7 @@ impl Generator {
             let relations = if tables_only { self.tables.clone() } else { self.relations.clone() };
             self.pick(&relations)
         };
-        let right = self.named(&relation);
+        let right = if self.chance(0.08) { self.constants() } else { self.named(&relation) };
         let pairs: Vec<(String, String)> = left
             .scope
             .iter()
@@ -82,6 +83,15 @@ impl Generator {
         }
         let kind = self.pick(&["JOIN", "JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]);
         From { sql: format!("{} {kind} {} ON {on}", left.sql, right.sql), scope }
+    }
+
+    /// Constant rows.
+    fn constants(&mut self) -> From {
+        let (alias, column) = (self.fresh("r"), self.fresh("x"));
+        let kind = self.pick(&[Type::Int, Type::Big]);
+        let rows: Vec<String> = (0..self.between(1, 4)).map(|_| format!("({})", self.literal(kind, true))).collect();
+        let scope = vec![Column { name: format!("{alias}.{column}"), kind }];
+        From { sql: format!("(VALUES {}) {alias}({column})", rows.join(", ")), scope }
     }
 
     fn time_window(&mut self, relation: &Relation) -> Option<From> {
@@ -269,6 +279,22 @@ impl Generator {
         (format!("SELECT {list} FROM {} WHERE {predicate}", from.sql), columns)
     }
 
+    /// A row for each item of an array.
+    fn unnested(&mut self, depth: usize) -> (String, Vec<Column>) {
+        let from = self.from(depth.saturating_sub(1));
+        let (kinds, item) = (self.some_kinds(&from.scope, 2), self.pick(&from.scope).kind);
+        let (list, mut columns) = self.select_list(&from.scope, &kinds, 1);
+        let items: Vec<String> = (0..self.between(1, 3)).map(|_| self.expression(&from.scope, item, 1)).collect();
+        let array = format!("ARRAY[{}]", items.join(", "));
+        let array = match self.between(0, 3) {
+            0 => format!("CASE WHEN {} THEN {array} END", self.condition(&from.scope, 1)),
+            _ => array,
+        };
+        let (name, filter) = (self.fresh("x"), self.filter(&from.scope));
+        columns.push(Column { name: name.clone(), kind: item });
+        (format!("SELECT {list}, unnest({array}) AS {name} FROM {}{filter}", from.sql), columns)
+    }
+
     /// Rows that are reached from others, in one table or over two: rounds without end, or two at most.
     fn recursion(&mut self, depth: usize) -> (String, Vec<Column>) {
         let (first, second) = {
@@ -294,8 +320,10 @@ impl Generator {
             if self.chance(0.3) { format!(" AND {}", self.condition(&edge.scope, 1)) } else { String::new() };
         let mut scope = vec![Column { name: format!("{name}.{x}"), kind: from.kind }];
         let recursive = if self.chance(0.7) {
+            // A term that does not take the rows one by one is recomputed.
+            let distinct = if self.chance(0.25) { "DISTINCT " } else { "" };
             format!(
-                "{name}({x}) AS (SELECT {} FROM {}{filter} UNION SELECT {} FROM {name} {alias} JOIN {} ON {alias}.{x} = {}{residual})",
+                "{name}({x}) AS (SELECT {} FROM {}{filter} UNION SELECT {distinct}{} FROM {name} {alias} JOIN {} ON {alias}.{x} = {}{residual})",
                 from.name, start.sql, b.name, edge.sql, a.name
             )
         } else {
