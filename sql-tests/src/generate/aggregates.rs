@@ -20,13 +20,13 @@ impl Generator {
     fn simple_aggregate(&mut self, scope: &[Column]) -> (String, Type) {
         let mut kind = self.pick(scope).kind;
         let name = self.pick(&["count", "count", "sum", "sum", "avg", "min", "max"]);
-        if matches!(name, "sum" | "avg") && !matches!(kind, Type::Int | Type::Big | Type::Numeric | Type::Float) {
-            kind = Type::Int;
+        if matches!(name, "sum" | "avg") {
+            kind = self.pick(&[Type::Int, Type::Big, Type::Numeric, Type::Float]);
         }
         if matches!(name, "min" | "max") && kind == Type::Bool {
             kind = Type::Int;
         }
-        let distinct = if self.chance(0.2) { "DISTINCT " } else { "" };
+        let distinct = self.distinct_word();
         let star = name == "count" && distinct.is_empty() && self.chance(0.4);
         let argument = if star { "*".into() } else { self.expression(scope, kind, 1) };
         let filter = self.aggregate_filter(scope);
@@ -40,7 +40,7 @@ impl Generator {
     }
 
     fn aggregate_filter(&mut self, scope: &[Column]) -> String {
-        if self.chance(0.2) { format!(" FILTER (WHERE {})", self.condition(scope, 1)) } else { String::new() }
+        if self.chance(0.3) { format!(" FILTER (WHERE {})", self.condition(scope, 1)) } else { String::new() }
     }
 
     fn distinct_word(&mut self) -> &'static str {

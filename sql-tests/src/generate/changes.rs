@@ -63,10 +63,10 @@ impl Generator {
         };
         match self.between(0, 19) {
             0..=8 => {
-                let count = match self.between(0, 31) {
+                let count = match self.between(0, 15) {
                     // More than is kept together, read at once, or looked at row by row.
                     0 => self.between(100, 300),
-                    1..=8 => self.between(10, 40),
+                    1..=4 => self.between(10, 40),
                     _ => self.between(1, 6),
                 };
                 self.insert(&table, count)

@@ -66,6 +66,14 @@ impl Generator {
                 format!("CAST({inner} AS bigint)")
             }
             Type::Numeric => self.numeric(scope, depth - 1),
+            Type::Float if self.chance(0.4) => {
+                let integer = self.expression(scope, Type::Int, depth - 1);
+                let condition = if self.chance(0.5) { self.condition(scope, 0) } else { "false".into() };
+                let special = self.pick(&["NaN", "Infinity"]);
+                format!(
+                    "CASE WHEN {condition} THEN '{special}'::double precision ELSE CAST({integer} AS double precision) END"
+                )
+            }
             Type::Float => {
                 let inner = self.expression(scope, Type::Float, depth - 1);
                 let form = self.pick(&["(X + 1.5)", "(X * 2)", "(- X)", "abs(X)"]);

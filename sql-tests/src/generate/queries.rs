@@ -11,20 +11,20 @@ struct From {
 impl Generator {
     /// A query and its columns.
     pub(super) fn query(&mut self, depth: usize) -> (String, Vec<Column>) {
-        match self.between(0, 23) {
+        match self.between(0, 27) {
             0..=4 => self.projection(depth),
             5..=9 => self.grouping(depth),
             10 => self.distinct(depth),
             11..=12 => self.set_operation(depth),
             13 => self.top(depth),
-            14 => self.window_function(depth),
-            15 => self.with_subquery(depth),
+            14 | 24 => self.window_function(depth),
+            15 | 25 => self.with_subquery(depth),
             16 => self.scalar_subquery(depth),
             17 => self.derived(depth),
             18 => self.common_table(depth),
-            19 => self.top(depth),
+            19 | 26 => self.top(depth),
             20 => self.window_function(depth),
-            21 => self.recursion(depth),
+            21 | 27 => self.recursion(depth),
             22 => self.unnested(depth),
             _ => self.grouping_sets(depth),
         }
@@ -65,7 +65,7 @@ impl Generator {
         if pairs.is_empty() {
             return left;
         }
-        let (a, b) = self.pick(&pairs);
+        let (a, b) = self.pair(&pairs);
         let scope: Vec<Column> = left.scope.iter().chain(&right.scope).cloned().collect();
         if self.chance(0.1) {
             // PostgreSQL has no full join without an equality.
@@ -83,6 +83,14 @@ impl Generator {
         }
         let kind = self.pick(&["JOIN", "JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]);
         From { sql: format!("{} {kind} {} ON {on}", left.sql, right.sql), scope }
+    }
+
+    /// One of these pairs of columns: mostly of those with few different values, so that rows have partners, and not always
+    /// as many.
+    fn pair(&mut self, pairs: &[(String, String)]) -> (String, String) {
+        let few = |(a, b): &&(String, String)| [a, b].iter().all(|name| name.ends_with(".k") || name.ends_with(".g"));
+        let common: Vec<(String, String)> = pairs.iter().filter(few).cloned().collect();
+        if !common.is_empty() && self.chance(0.6) { self.pick(&common) } else { self.pick(pairs) }
     }
 
     /// Constant rows.
@@ -119,6 +127,12 @@ impl Generator {
         Some(From { sql: format!("{call} {alias}"), scope })
     }
 
+    /// A WHERE over a FROM: seldom over a join that fills in NULLs, because most conditions take just these rows away.
+    fn filter_over(&mut self, from: &From) -> String {
+        let fills_in = ["LEFT JOIN", "RIGHT JOIN", "FULL JOIN"].iter().any(|kind| from.sql.contains(kind));
+        if fills_in && self.chance(0.7) { String::new() } else { self.filter(&from.scope) }
+    }
+
     fn filter(&mut self, scope: &[Column]) -> String {
         if self.chance(0.35) { format!(" WHERE {}", self.condition(scope, 2)) } else { String::new() }
     }
@@ -144,7 +158,7 @@ impl Generator {
         let from = self.from(depth);
         let kinds = self.some_kinds(&from.scope, 4);
         let (list, columns) = self.select_list(&from.scope, &kinds, 2);
-        let filter = self.filter(&from.scope);
+        let filter = self.filter_over(&from);
         (format!("SELECT {list} FROM {}{filter}", from.sql), columns)
     }
 
@@ -152,14 +166,14 @@ impl Generator {
         let from = self.from(depth);
         let kinds = self.some_kinds(&from.scope, 2);
         let (list, columns) = self.select_list(&from.scope, &kinds, 1);
-        let filter = self.filter(&from.scope);
+        let filter = self.filter_over(&from);
         (format!("SELECT DISTINCT {list} FROM {}{filter}", from.sql), columns)
     }
 
     fn aggregates(&mut self, scope: &[Column]) -> (Vec<String>, Vec<Column>) {
         let mut items = Vec::new();
         let mut columns = Vec::new();
-        for _ in 0..self.between(1, 4) {
+        for _ in 0..self.between(2, 7) {
             let (call, kind) = self.aggregate(scope);
             let name = self.fresh("a");
             items.push(format!("{call} AS {name}"));
@@ -170,7 +184,7 @@ impl Generator {
 
     fn grouping(&mut self, depth: usize) -> (String, Vec<Column>) {
         let from = self.from(depth);
-        let filter = self.filter(&from.scope);
+        let filter = self.filter_over(&from);
         let (mut items, mut columns) = self.aggregates(&from.scope);
         if self.chance(0.15) {
             return (format!("SELECT {} FROM {}{filter}", items.join(", "), from.sql), columns);
@@ -217,7 +231,7 @@ impl Generator {
             list.push_str(&format!(", GROUPING({arguments}) AS {name}"));
             columns.push(Column { name, kind: Type::Int });
         }
-        let filter = self.filter(&from.scope);
+        let filter = self.filter_over(&from);
         (format!("SELECT {list} FROM {}{filter} GROUP BY {sets}", from.sql), columns)
     }
 
@@ -229,7 +243,7 @@ impl Generator {
         let side = |generator: &mut Self| {
             let from = generator.from(depth.saturating_sub(1));
             let (list, columns) = generator.select_list(&from.scope, &kinds, 1);
-            let filter = generator.filter(&from.scope);
+            let filter = generator.filter_over(&from);
             (format!("SELECT {list} FROM {}{filter}", from.sql), columns)
         };
         let (left, columns) = side(self);
@@ -255,7 +269,7 @@ impl Generator {
         if shared.is_empty() {
             return self.projection(depth);
         }
-        let (outer, key) = self.pick(&shared);
+        let (outer, key) = self.pair(&shared);
         let condition = self.condition(&inner.scope, 1);
         let correlated = if self.chance(0.4) {
             let (outer, inner) = self.pick(&shared);
@@ -290,7 +304,7 @@ impl Generator {
             0 => format!("CASE WHEN {} THEN {array} END", self.condition(&from.scope, 1)),
             _ => array,
         };
-        let (name, filter) = (self.fresh("x"), self.filter(&from.scope));
+        let (name, filter) = (self.fresh("x"), self.filter_over(&from));
         columns.push(Column { name: name.clone(), kind: item });
         (format!("SELECT {list}, unnest({array}) AS {name} FROM {}{filter}", from.sql), columns)
     }
@@ -313,7 +327,10 @@ impl Generator {
         if walkable.is_empty() {
             return self.projection(depth);
         }
-        let (from, a, b) = self.pick(&walkable);
+        let is_integer = |(from, ..): &&(Column, Column, Column)| from.kind == Type::Int;
+        let common: Vec<(Column, Column, Column)> = walkable.iter().filter(is_integer).cloned().collect();
+        let (from, a, b) =
+            if !common.is_empty() && self.chance(0.6) { self.pick(&common) } else { self.pick(&walkable) };
         let (name, alias, x, level) = (self.fresh("cte"), self.fresh("r"), self.fresh("x"), self.fresh("x"));
         let filter = self.filter(&start.scope);
         let residual =
