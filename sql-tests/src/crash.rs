@@ -227,10 +227,7 @@ pub fn run(options: &Options) -> Result<Summary> {
     let arguments: Vec<&str> = options.server_arguments.iter().map(String::as_str).collect();
     let mut server = Server::start_with(&arguments)?;
     let outcome = rounds(&mut server, options);
-    if outcome.is_err() {
-        println!("log and data kept in {}", server.keep().display());
-    }
-    outcome
+    server.explain(outcome)
 }
 
 fn rounds(server: &mut Server, options: &Options) -> Result<Summary> {

@@ -210,7 +210,7 @@ impl Oracle {
         let (mut ours, mut theirs) = (plain(&here), plain(&there));
         let mut different = difference(&ours, &theirs);
         if different.is_some() {
-            leave_out_near(&mut ours, &mut theirs);
+            leave_out_near(&mut ours, &mut theirs, ROUNDING);
             different = difference(&ours, &theirs);
         }
         Ok(different.map(|text| (format!("against PostgreSQL: {text}\n  {}", view.query), there)))
@@ -228,13 +228,16 @@ pub fn plain_numbers(row: &Row) -> Row {
     row.iter().map(|value| value.as_ref().map(plain)).collect()
 }
 
-/// Leaves out equal rows, and rows that differ by rounding only: sums of doubles are exact here and depend on the order of
-/// rows there, so that even a rounded text may differ in its last digit.
-fn leave_out_near(left: &mut Vec<Row>, right: &mut Vec<Row>) {
+/// How far the numbers of a row may be apart, relatively, to differ by rounding only.
+const ROUNDING: f64 = 1e-9;
+
+/// Leaves out equal rows, and rows whose numbers are relatively no more than this apart: sums of doubles are exact here and depend
+/// on the order of rows in PostgreSQL, so that even a rounded text may differ in its last digit.
+pub fn leave_out_near(left: &mut Vec<Row>, right: &mut Vec<Row>, apart: f64) {
     let near = |a: &Option<String>, b: &Option<String>| match (a, b) {
         (Some(a), Some(b)) if a != b => {
             let numbers = (a.parse::<f64>(), b.parse::<f64>());
-            matches!(numbers, (Ok(a), Ok(b)) if (a - b).abs() <= 1e-9 * a.abs().max(b.abs()))
+            matches!(numbers, (Ok(a), Ok(b)) if (a - b).abs() <= apart * a.abs().max(b.abs()))
         }
         (a, b) => a == b,
     };
@@ -255,13 +258,37 @@ fn leave_out_near(left: &mut Vec<Row>, right: &mut Vec<Row>) {
     });
 }
 
-/// Plays the steps in a fresh schema. With `only` just that view is compared, and only at the end.
+/// Plays the steps in a fresh schema. With `only` just that view is compared, and only at the end. A connection that breaks is a
+/// difference too, which can be made shorter and comes with the end of the server's log.
 fn play(
     world: &mut World,
     case: &Case,
     steps: &[Step],
     only: Option<usize>,
     summary: &mut Summary,
+) -> Result<Option<Difference>> {
+    let mut step = 0;
+    let outcome = play_steps(world, case, steps, only, summary, &mut step);
+    match outcome {
+        Err(error) if error.chain().any(|cause| cause.is::<std::io::Error>()) => {
+            // A process that ends closes its connections before it is gone.
+            std::thread::sleep(Duration::from_millis(500));
+            let state = if world.server.is_running() { "still runs" } else { "has ended" };
+            let text = format!("{error:#}\nthe server {state}; the end of its log:\n{}", world.server.log_tail());
+            Ok(Some(Difference { view: None, step, text, expected: Vec::new() }))
+        }
+        outcome => outcome,
+    }
+}
+
+/// As [`play`]; the step that is played, counted from 1.
+fn play_steps(
+    world: &mut World,
+    case: &Case,
+    steps: &[Step],
+    only: Option<usize>,
+    summary: &mut Summary,
+    playing: &mut usize,
 ) -> Result<Option<Difference>> {
     let server = &mut world.server;
     if !server.is_running() {
@@ -275,6 +302,7 @@ fn play(
     }
     let mut made: Vec<usize> = Vec::new();
     for (position, step) in steps.iter().enumerate() {
+        *playing = position + 1;
         let mut failed = None;
         match step {
             Step::Create(number) => {
@@ -520,10 +548,10 @@ mod tests {
     fn rows_that_differ_by_rounding_are_the_same() {
         let rows = |texts: &[&str]| -> Vec<Row> { texts.iter().map(|text| vec![Some(text.to_string())]).collect() };
         let (mut left, mut right) = (rows(&["2.50000000007e9", "1", "x"]), rows(&["x", "1", "2.50000000008e9"]));
-        leave_out_near(&mut left, &mut right);
+        leave_out_near(&mut left, &mut right, ROUNDING);
         assert!(left.is_empty() && right.is_empty());
         let (mut left, mut right) = (rows(&["1.1", "y"]), rows(&["1.2", "x"]));
-        leave_out_near(&mut left, &mut right);
+        leave_out_near(&mut left, &mut right, ROUNDING);
         assert_eq!((left.len(), right.len()), (2, 2));
     }
 }

@@ -218,10 +218,7 @@ pub fn run(workers: usize, views_first: bool, expected: &Expected) -> Result<()>
     println!("{workers} workers, views defined {} the load", if views_first { "before" } else { "after" });
     let mut server = Server::start_with(&["--workers", &workers.to_string()])?;
     let outcome = run_on(&mut server, views_first, expected);
-    if outcome.is_err() {
-        println!("log and data kept in {}", server.keep().display());
-    }
-    outcome
+    server.explain(outcome)
 }
 
 fn run_on(server: &mut Server, views_first: bool, expected: &Expected) -> Result<()> {

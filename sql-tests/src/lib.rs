@@ -9,14 +9,17 @@
 //! - **View = query, whatever the query and the changes**: nothing to write; [`generate`] makes the cases. A new kind of expression or
 //!   query is a few lines there. A failure prints its seed and a shrunk .slt file: put that under `slt/bugs/`.
 //! - **What PostgreSQL answers to queries of every shape**: a template in `corpus/generator`, which writes the files of `corpus/`; see [`corpus`].
+//! - **A benchmark's queries as views**: its queries, tables, data and changes; [`suite`] does the rest.
+//! - **What a change costs**: a view in `src/measure/operators.sql`.
 //! - **What survives `kill -9`**: [`crash`].
 //! - **That the random test would find a mistake**: a file of `mutations/` has what to break, on purpose; see [`mutations`].
 //! - **The rules of the tree**: [`tidy`].
 //! - **An example for users**: a fenced block in `docs/` or README.md; `tests/docs.rs` runs it, see [`examples`].
 //!
 //! Reading order: [`process`] (one server), [`wire`] (one client), [`slt`], [`generate`] and [`equivalence`], [`mutations`], [`crash`],
-//! [`oracle`], [`flights`], [`tpch`], [`measure`].
+//! [`oracle`], [`flights`], [`suite`] with [`tpch`] and [`nexmark`], [`measure`].
 
+pub mod chance;
 pub mod corpus;
 pub mod crash;
 pub mod equivalence;
@@ -25,9 +28,11 @@ pub mod flights;
 pub mod generate;
 pub mod measure;
 pub mod mutations;
+pub mod nexmark;
 pub mod oracle;
 pub mod process;
 pub mod slt;
+pub mod suite;
 pub mod tidy;
 pub mod tpch;
 pub mod wire;

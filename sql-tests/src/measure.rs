@@ -3,6 +3,8 @@
 //! Each figure is the median of several runs (or a percentile over all samples of a run); the client shares the machine with the
 //! server, so its cost is part of every figure. PostgreSQL, where it is installed, does the same work for comparison.
 
+mod work;
+
 use anyhow::{Context, Result, bail};
 use hdrhistogram::Histogram;
 use std::io::Write;
@@ -28,6 +30,10 @@ pub struct Options {
     pub postgres: bool,
     /// Only sections whose name contains this.
     pub filter: String,
+    /// Stored rows of each measurement of work per change, ascending.
+    pub rows: Vec<u64>,
+    /// Measures work per change only for operators whose name contains this.
+    pub operator: String,
 }
 
 /// Prints everything.
@@ -51,6 +57,9 @@ pub fn run(options: &Options) -> Result<()> {
     }
     if wanted("start") {
         starts(options)?;
+    }
+    if wanted("work") {
+        work::run(options)?;
     }
     Ok(())
 }

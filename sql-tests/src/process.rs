@@ -188,6 +188,21 @@ impl Server {
         lines[lines.len().saturating_sub(20)..].join("\n")
     }
 
+    /// Adds to an error where log and data are kept from now on, and the end of the log: a connection that the server closed says nothing of
+    /// why it did.
+    pub fn explain<T>(&mut self, outcome: Result<T>) -> Result<T> {
+        outcome.map_err(|error| {
+            // A process that ends closes its connections before it is gone.
+            std::thread::sleep(Duration::from_millis(500));
+            let state = if self.is_running() { "still runs" } else { "has ended" };
+            let tail = self.log_tail();
+            error.context(format!(
+                "the server {state}; log and data kept in {}; its last lines:\n{tail}\n",
+                self.keep().display()
+            ))
+        })
+    }
+
     /// Resident memory now and at its peak, in bytes.
     pub fn memory(&self) -> Result<(u64, u64)> {
         let pid = self.pid().context("the server does not run")?;

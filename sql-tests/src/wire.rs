@@ -224,8 +224,9 @@ impl Client {
 
     /// As [`Client::query`]; a COPY FROM STDIN in it gets the chunks as its data.
     pub fn query_copying(&mut self, sql: &str, chunks: &mut dyn Iterator<Item = Vec<u8>>) -> Result<Answers> {
-        self.send_query(sql)?;
-        self.answers(chunks)
+        self.send_query(sql)
+            .and_then(|()| self.answers(chunks))
+            .with_context(|| format!("no answer to: {}", shorten(sql)))
     }
 
     /// Sends a simple query without waiting for the answer.

@@ -3,6 +3,8 @@
 //! Every row comes from a generator seeded by table and key, so an order of the refresh stream looks as one of the load does.
 //! Where a hundredth of the official data would leave a query without rows, what it looks for is made more frequent; those places say so.
 
+use crate::chance::{Chance, date, decimal};
+
 /// How much of the official scale factor 1, in thousandths.
 pub const SCALE_THOUSANDTHS: u64 = 10;
 
@@ -82,62 +84,18 @@ const TODAY: i64 = 9298;
 const ORDER_DAY_MIN: i64 = 8035;
 const ORDER_DAYS: u64 = 2406;
 
-/// A generator of chance (SplitMix64).
-struct Chance(u64);
-
-impl Chance {
-    fn of(table: u64, key: u64) -> Self {
-        Chance(table.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ key.wrapping_mul(0xd1b5_4a32_d192_ed03))
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number from low to high, both included.
-    fn between(&mut self, low: u64, high: u64) -> u64 {
-        low + self.next() % (high - low + 1)
-    }
-
-    fn one<T: Copy>(&mut self, of: &[T]) -> T {
-        of[(self.next() % of.len() as u64) as usize]
-    }
-
-    fn words(&mut self) -> String {
-        (0..3).map(|_| self.one(&WORDS)).collect::<Vec<_>>().join(" ")
-    }
-
-    /// From -999.99 to 9999.99.
-    fn balance(&mut self) -> String {
-        let cents = self.between(0, 1_099_998) as i64 - 99_999;
-        decimal(cents)
-    }
-
-    fn phone(&mut self, nation: u64) -> String {
-        format!("{}-{}-{}-{}", nation + 10, self.between(100, 999), self.between(100, 999), self.between(1000, 9999))
-    }
+/// From -999.99 to 9999.99.
+fn balance(chance: &mut Chance) -> String {
+    decimal(chance.between(0, 1_099_998) as i64 - 99_999)
 }
 
-fn decimal(hundredths: i64) -> String {
-    let sign = if hundredths < 0 { "-" } else { "" };
-    format!("{sign}{}.{:02}", hundredths.abs() / 100, hundredths.abs() % 100)
+fn phone(chance: &mut Chance, nation: u64) -> String {
+    format!("{}-{}-{}-{}", nation + 10, chance.between(100, 999), chance.between(100, 999), chance.between(1000, 9999))
 }
 
-/// A day since 1970-01-01 as a date (Hinnant's civil_from_days).
-fn date(day: i64) -> String {
-    let shifted = day + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * of_year + 2) / 153;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    format!("{year:04}-{month:02}-{:02}", of_year - (153 * shifted_month + 2) / 5 + 1)
+/// What comments are made of.
+fn comment(chance: &mut Chance) -> String {
+    chance.words(&WORDS, 3)
 }
 
 fn scaled(of_one: u64) -> u64 {
@@ -192,28 +150,28 @@ pub fn csv(table: &str, order_numbers: std::ops::Range<u64>) -> String {
 }
 
 fn region(key: u64) -> String {
-    format!("{key},{},{}", REGIONS[key as usize], Chance::of(1, key).words())
+    format!("{key},{},{}", REGIONS[key as usize], comment(&mut Chance::of(1, key)))
 }
 
 fn nation(key: u64) -> String {
     let (name, region) = NATIONS[key as usize];
-    format!("{key},{name},{region},{}", Chance::of(2, key).words())
+    format!("{key},{name},{region},{}", comment(&mut Chance::of(2, key)))
 }
 
 fn supplier(key: u64) -> String {
     let mut chance = Chance::of(3, key);
     let nation = chance.between(0, 24);
     // Officially five of 10,000.
-    let comment = if key.is_multiple_of(20) { "Customer sleep Complaints".into() } else { chance.words() };
-    let (address, phone, balance) = (chance.between(1, 999_999), chance.phone(nation), chance.balance());
+    let comment = if key.is_multiple_of(20) { "Customer sleep Complaints".into() } else { comment(&mut chance) };
+    let (address, phone, balance) = (chance.between(1, 999_999), phone(&mut chance, nation), balance(&mut chance));
     format!("{key},Supplier#{key:09},address {address},{nation},{phone},{balance},{comment}")
 }
 
 fn customer(key: u64) -> String {
     let mut chance = Chance::of(4, key);
     let nation = chance.between(0, 24);
-    let (address, phone, balance) = (chance.between(1, 999_999), chance.phone(nation), chance.balance());
-    let (segment, comment) = (chance.one(&SEGMENTS), chance.words());
+    let (address, phone, balance) = (chance.between(1, 999_999), phone(&mut chance, nation), balance(&mut chance));
+    let (segment, comment) = (chance.one(&SEGMENTS), comment(&mut chance));
     format!("{key},Customer#{key:09},address {address},{nation},{phone},{balance},{segment},{comment}")
 }
 
@@ -232,14 +190,14 @@ fn part(key: u64) -> String {
         (brand, size) = ([12, 23, 34][(key % 40) as usize], chance.between(1, 5));
         container = ["SM BOX", "MED BOX", "LG BOX"][(key % 40) as usize].into();
     }
-    let (name, price, comment) = (words.join(" "), decimal(retail_price(key)), chance.words());
+    let (name, price, comment) = (words.join(" "), decimal(retail_price(key)), comment(&mut chance));
     format!("{key},{name},Manufacturer#{manufacturer},Brand#{brand},{kind},{size},{container},{price},{comment}")
 }
 
 fn part_supplier(part: u64, number: u64) -> String {
     let mut chance = Chance::of(6, part * 4 + number);
     let (available, cost) = (chance.between(1, 9999), decimal(chance.between(100, 100_000) as i64));
-    format!("{part},{},{available},{cost},{}", supplier_of(part, number), chance.words())
+    format!("{part},{},{available},{cost},{}", supplier_of(part, number), comment(&mut chance))
 }
 
 /// An order with its lines, which decide its price and state.
@@ -260,7 +218,7 @@ impl Order {
         let customer = third * 3 + chance.between(1, 2);
         let day = ORDER_DAY_MIN + chance.between(0, ORDER_DAYS - 152) as i64;
         let (priority, clerk, comment) =
-            (chance.one(&PRIORITIES), chance.between(1, scaled(1000).max(1)), chance.words());
+            (chance.one(&PRIORITIES), chance.between(1, scaled(1000).max(1)), comment(&mut chance));
         let mut order = Order {
             head: format!("{key},{customer}"),
             tail: format!("{},{priority},Clerk#{clerk:09},0,{comment}", date(day)),
@@ -290,7 +248,7 @@ impl Order {
         let state = if shipped > TODAY { "O" } else { "F" };
         self.open += usize::from(state == "O");
         self.price += price * (100 + tax) / 100 * (100 - discount) / 100;
-        let (instruction, mode, comment) = (chance.one(&INSTRUCTIONS), chance.one(&MODES), chance.words());
+        let (instruction, mode, comment) = (chance.one(&INSTRUCTIONS), chance.one(&MODES), comment(chance));
         self.lines.push(format!(
             "{key},{part},{supplier},{line},{quantity}.00,{},{},{},{returned},{state},{},{},{},{instruction},{mode},{comment}",
             decimal(price),
@@ -315,14 +273,6 @@ impl Order {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn dates_are_those_of_the_calendar() {
-        assert_eq!(date(ORDER_DAY_MIN), "1992-01-01");
-        assert_eq!(date(ORDER_DAY_MIN + ORDER_DAYS as i64 - 1), "1998-08-02");
-        assert_eq!(date(TODAY), "1995-06-17");
-        assert_eq!(date(59), "1970-03-01");
-    }
 
     #[test]
     fn lines_belong_to_their_order() {
