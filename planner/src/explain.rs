@@ -4,15 +4,15 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use datafusion::logical_expr::LogicalPlan;
-use plan::{Dataflow, Layout, Node, NodeId, NodeKind, Properties, StateBound};
+use plan::{Dataflow, Layout, Node, NodeId, NodeKind, Properties};
 
 /// An optimized logical plan, a node a line.
 pub fn explain_query(plan: &LogicalPlan) -> Vec<String> {
     plan.display_indent().to_string().lines().map(str::to_owned).collect()
 }
 
-/// A dataflow plan as a tree from its result to its imports: each node with its keys, whether it retracts, and
-/// its state. A node that is used twice is printed once and referred to afterwards.
+/// A dataflow plan as a tree from its result to its imports: each node with its keys, whether it retracts, what a changed
+/// row costs, and its state. A node that is used twice is printed once and referred to afterwards.
 pub fn explain_dataflow(dataflow: &Dataflow) -> Vec<String> {
     explain_state(dataflow).0
 }
@@ -36,27 +36,11 @@ struct Printed {
     state: Vec<(usize, Range<usize>)>,
 }
 
-/// The name as PostgreSQL's EXPLAIN shows it. A dot within quotes is part of a name.
-fn without_schema(name: &str) -> &str {
-    let mut quoted = false;
-    let dot = name.bytes().rposition(|byte| {
-        quoted ^= byte == b'"';
-        byte == b'.' && !quoted
-    });
-    dot.map_or(name, |dot| &name[dot + 1..])
-}
-
 impl Printed {
     fn add(&mut self, dataflow: &Dataflow, id: NodeId, depth: usize) {
         let node = dataflow.node(id);
         let indent = "  ".repeat(depth);
-        let title = match &node.kind {
-            NodeKind::Import(relation) => format!("Import {}", without_schema(&relation.name)),
-            NodeKind::Operator(spec) => {
-                let detail = spec.detail();
-                if detail.is_empty() { spec.name().to_owned() } else { format!("{} {detail}", spec.name()) }
-            }
-        };
+        let title = node.title();
         if !self.nodes.insert(id) {
             self.lines.push(format!("{indent}-> {title} (node {}, shared)", id.0));
             return;
@@ -75,9 +59,9 @@ impl Printed {
     }
 }
 
-/// The line below a node: its keys, changes and state.
+/// The line below a node: its keys, changes, cost and state.
 fn facts(node: &Node) -> String {
-    let Properties { keys, append_only, watermarks, state } = &node.properties;
+    let Properties { keys, append_only, watermarks, state, .. } = &node.properties;
     let mut parts = Vec::new();
     match keys.as_slice() {
         [] => parts.push("no key".to_owned()),
@@ -89,11 +73,8 @@ fn facts(node: &Node) -> String {
     if !watermarks.is_empty() {
         parts.push(format!("watermark {}", columns(node, watermarks)));
     }
-    parts.push(match state {
-        StateBound::Stateless => "no state".to_owned(),
-        StateBound::Bounded(bound) => format!("state bounded by {bound}"),
-        StateBound::Unbounded(growth) => format!("state grows with {growth}"),
-    });
+    parts.push(node.cost().to_string());
+    parts.push(state.to_string());
     parts.join(", ")
 }
 

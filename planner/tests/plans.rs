@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::Schema;
 use datafusion::execution::{FunctionRegistry, SessionStateBuilder};
-use plan::{Layout, Lower, PlanError, Relation, RelationId, RelationKind};
+use plan::{Growth, Layout, Lower, PlanError, Relation, RelationId, RelationKind};
 use planner::catalog::{Object, TableInfo, ViewInfo};
 use planner::explain::explain_dataflow;
 use planner::{Catalog, Planner, SessionInfo, Statement};
@@ -79,6 +79,7 @@ fn run(planner: &Planner, catalog: &mut TestCatalog, text: &str) -> Result<Optio
                         Layout::Keyed(table.primary_key.clone())
                     },
                     append_only: table.append_only,
+                    growth: Growth::of_table(table.append_only),
                     watermarks: table.watermark.iter().map(|(column, _)| *column).collect(),
                 });
                 catalog.next_id += 2;

@@ -16,8 +16,8 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{LogicalPlan, TableScan};
 use datafusion::prelude::SessionContext;
 use plan::{
-    Dataflow, LowerContext, Lowered, NodeId, PlanError, Properties, Relation, RelationId, RelationKind, RelationSource,
-    Spec,
+    Dataflow, Growth, LowerContext, Lowered, NodeId, PlanError, Properties, Relation, RelationId, RelationKind,
+    RelationSource, Spec,
 };
 use runtime::clock::{elapsed, monotonic};
 use runtime::operators::{OperatorDef, definitions, errors_schema};
@@ -82,8 +82,16 @@ fn columns() -> SchemaRef {
 }
 
 fn relation(id: u32, name: &str, kind: RelationKind, schema: SchemaRef, layout: plan::Layout) -> Arc<Relation> {
-    let name = name.to_owned();
-    Arc::new(Relation { id: RelationId(id), name, kind, schema, layout, append_only: false, watermarks: vec![] })
+    Arc::new(Relation {
+        id: RelationId(id),
+        name: name.to_owned(),
+        kind,
+        schema,
+        layout,
+        append_only: false,
+        growth: Growth::Deletable,
+        watermarks: vec![],
+    })
 }
 
 /// A runtime with views over one table, and what a coordinator does for it.

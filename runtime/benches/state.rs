@@ -12,7 +12,7 @@ use bytes::Bytes;
 use datafusion::arrow::array::{ArrayRef, Float64Array, Int32Array, Int64Array, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::arrow::record_batch::RecordBatch;
-use plan::{Layout, Relation, RelationId, RelationKind};
+use plan::{Growth, Layout, Relation, RelationId, RelationKind};
 use runtime::state::layout;
 use runtime::state::memory::MemoryStore;
 use runtime::state::relation::{RelationStorage, ScanOptions};
@@ -266,6 +266,7 @@ fn relations() {
             schema: schema.clone(),
             layout: layout.clone(),
             append_only: false,
+            growth: Growth::Deletable,
             watermarks: vec![],
         };
         let storage = RelationStorage::new(Arc::new(relation)).unwrap();

@@ -349,12 +349,91 @@ fn creating_a_recomputed_view_tells_so() {
     let (_server, mut client) = start();
     client.run("CREATE TABLE t (a int)").expect("create");
     let all = client
-        .query("CREATE MATERIALIZED VIEW v AS WITH RECURSIVE r(n) AS (SELECT a FROM t UNION SELECT max(n) FROM r) SELECT n FROM r")
+        .query(
+            "CREATE MATERIALIZED VIEW v AS
+             WITH RECURSIVE r(n) AS (SELECT a FROM t UNION SELECT max(n) FROM r),
+             s(n) AS (SELECT a + 1 FROM t UNION SELECT min(n) FROM s)
+             SELECT n FROM r UNION ALL SELECT n FROM s",
+        )
         .expect("answers");
     assert_eq!(all.error, None);
-    assert!(!all.notices.is_empty(), "a notice names what is recomputed");
+    assert_eq!(all.notices.len(), 2, "a notice for each part that is recomputed: {:?}", all.notices);
+    for (notice, function) in all.notices.iter().zip(["max", "min"]) {
+        let fields = ['S', 'V', 'C'].map(|field| notice.field(field));
+        assert_eq!(fields, ["NOTICE", "NOTICE", "00000"], "{notice}");
+        assert!(notice.field('M').contains("part of materialized view \"v\" is computed anew"), "{notice}");
+        assert!(notice.field('D').contains(function), "the part and the reason: {}", notice.field('D'));
+        assert!(notice.field('H').contains("incremental"), "{}", notice.field('H'));
+    }
     let all = client.query("CREATE MATERIALIZED VIEW w AS SELECT a, count(*) AS n FROM t GROUP BY a").expect("answers");
     assert!(all.notices.is_empty(), "{:?}", all.notices);
+}
+
+/// What notices say of state that grows without bound.
+fn growth(client: &mut Client, view: &str) -> Vec<String> {
+    let all = client.query(&format!("CREATE MATERIALIZED VIEW {view}")).expect("answers");
+    assert_eq!(all.error, None, "{view}");
+    for notice in &all.notices {
+        assert_eq!(notice.field('S'), "NOTICE");
+        assert!(notice.field('M').contains("grows without bound"), "{notice}");
+        assert!(notice.field('H').contains("APPEND ONLY"), "what to write instead: {}", notice.field('H'));
+    }
+    all.notices.iter().map(|notice| notice.field('D').to_owned()).collect()
+}
+
+#[test]
+fn each_state_that_grows_without_bound_is_noticed() {
+    let (mut server, mut client) = start();
+    client
+        .run("CREATE TABLE events (k int, v int) APPEND ONLY; CREATE TABLE names (k int PRIMARY KEY, name text)")
+        .expect("create");
+    let by_name = "SELECT n.name, count(*) AS c FROM events e JOIN names n ON n.k = e.k GROUP BY n.name";
+    let told = growth(&mut client, &format!("v AS {by_name}"));
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].starts_with("join ") && told[0].ends_with("keeps rows of both inputs, and events only grows."));
+    assert!(told[1].starts_with("aggregate ") && told[1].ends_with("keeps an entry a group, and events only grows."));
+    for bounded in [
+        "plain AS SELECT k, v + 1 AS v FROM events WHERE v > 0",
+        "total AS SELECT count(*), sum(v), max(v) FROM events",
+        "of_total AS SELECT sum, count(*) AS n FROM total GROUP BY sum",
+        "by_letter AS SELECT left(name, 1) AS letter, count(*) AS n FROM names GROUP BY 1",
+    ] {
+        assert!(growth(&mut client, bounded).is_empty(), "{bounded}");
+    }
+    server.restart().expect("start again");
+    let mut client = server.client().expect("connect");
+    let told = growth(&mut client, "w AS SELECT c, count(*) AS n FROM v GROUP BY c");
+    assert!(matches!(told.as_slice(), [one] if one.ends_with("and v only grows.")), "views grow as well: {told:?}");
+    let told = growth(&mut client, "x AS SELECT message, count(*) AS n FROM \"v$errors\" GROUP BY message");
+    assert!(matches!(told.as_slice(), [one] if one.ends_with("and v$errors only grows.")), "{told:?}");
+    client.run("SET client_min_messages = warning").expect("set");
+    assert!(growth(&mut client, "quiet AS SELECT DISTINCT k FROM events").is_empty(), "who wants no notices gets none");
+}
+
+#[test]
+fn state_that_grows_without_bound_is_refused_where_the_policy_says_so() {
+    let (_server, mut client) = start();
+    client.run("CREATE TABLE events (k int, v int) APPEND ONLY; CREATE TABLE t (k int)").expect("create");
+    client.run("SET state_policy = 'require_bounded'").expect("set");
+    let create = "CREATE MATERIALIZED VIEW v AS SELECT DISTINCT ON (k) k, n FROM (SELECT k, v, count(*) AS n FROM events GROUP BY k, v) AS c ORDER BY k, v";
+    let error = client.error(create).expect("an error");
+    assert_eq!((error.field('S'), error.sqlstate()), ("ERROR", "54000"));
+    assert!(error.field('M').contains("materialized view \"v\" would keep state that grows without bound"), "{error}");
+    let detail: Vec<&str> = error.field('D').lines().collect();
+    assert_eq!(detail.len(), 2, "each operator: {detail:?}");
+    assert!(detail[0].contains("aggregate") && detail[1].contains("top_n"), "{detail:?}");
+    assert!(error.field('H').contains("SET state_policy = 'notice'"), "{}", error.field('H'));
+    assert_eq!(client.error("SELECT * FROM v").expect("an error").sqlstate(), "42P01", "nothing is left behind");
+    assert!(client.run(&format!("EXPLAIN {create}")).is_ok(), "its plan may be looked at");
+    for bounded in ["SELECT count(*) FROM events", "SELECT k, count(*) AS n FROM t GROUP BY k", "SELECT k FROM events"]
+    {
+        client.run(&format!("CREATE MATERIALIZED VIEW b AS {bounded}")).expect("is made");
+        client.run("DROP MATERIALIZED VIEW b").expect("is dropped");
+    }
+    client.run("RESET state_policy").expect("reset");
+    assert_eq!(client.value("SHOW state_policy").expect("show"), "notice");
+    client.run(create).expect("is made");
+    assert_eq!(client.value("SELECT count(*) FROM v").expect("read"), "0");
 }
 
 #[test]

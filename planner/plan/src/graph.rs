@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
 
+use crate::bounds::{Cost, Extent, Growth, StateBound};
 use crate::error::PlanError;
-use crate::properties::{Properties, StateBound};
+use crate::properties::Properties;
 use crate::relation::{Layout, Relation, RelationId};
 use crate::spec::Spec;
 
@@ -39,6 +40,27 @@ pub struct Node {
     pub first_state_table: usize,
 }
 
+impl Node {
+    /// The order of the work that a changed row of an input makes.
+    pub fn cost(&self) -> Cost {
+        match &self.kind {
+            NodeKind::Import(_) => Cost::Constant,
+            NodeKind::Operator(spec) => spec.cost(),
+        }
+    }
+
+    /// What it does, on a line: the name of its operator and the expressions, or that of a relation.
+    pub fn title(&self) -> String {
+        match &self.kind {
+            NodeKind::Import(relation) => format!("Import {}", relation.unqualified_name()),
+            NodeKind::Operator(spec) => {
+                let detail = spec.detail();
+                if detail.is_empty() { spec.name().to_owned() } else { format!("{} {detail}", spec.name()) }
+            }
+        }
+    }
+}
+
 /// A dataflow plan: nodes in topological order, and the one whose output is the result.
 #[derive(Debug, Clone, Default)]
 pub struct Dataflow {
@@ -62,6 +84,13 @@ impl Dataflow {
             keys,
             append_only: relation.append_only,
             watermarks: relation.watermarks.clone(),
+            extent: Extent {
+                growth: relation.growth,
+                growing: (relation.growth == Growth::Endless)
+                    .then(|| relation.unqualified_name().to_owned())
+                    .into_iter()
+                    .collect(),
+            },
             state: StateBound::Stateless,
         };
         let relation_id = relation.id;

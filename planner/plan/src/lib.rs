@@ -4,13 +4,14 @@
 //! applies one operator, described by its [`Spec`], to the outputs of other nodes. Every edge carries
 //! deltas: rows with integer weights.
 //!
-//! Reading order: [`relation`] (what is imported), [`properties`] (what is known of a node's output),
-//! [`spec`] (what an operator answers for itself), [`graph`] (the plan), [`lower`] (from logical plan to
+//! Reading order: [`relation`] (what is imported), [`properties`] (what is known of a node), [`bounds`] (what it costs
+//! and keeps), [`spec`] (what an operator answers for itself), [`graph`] (the plan), [`lower`] (from logical plan to
 //! plan), [`error`] and [`sqlstate`] (what a user is told).
 //! [`numeric`] and [`json`] are what both crates know of values.
 //!
 //! This crate knows no engine, no storage, no SQL text, and names no operator.
 
+pub mod bounds;
 pub mod error;
 pub mod graph;
 pub mod json;
@@ -21,10 +22,11 @@ pub mod relation;
 pub mod spec;
 pub mod sqlstate;
 
+pub use bounds::{Cost, Extent, Growth, Kept, StateBound};
 pub use error::PlanError;
 pub use graph::{Dataflow, Node, NodeId, NodeKind};
 pub use lower::{Lower, LowerContext, Lowered};
-pub use properties::{Properties, StateBound};
+pub use properties::Properties;
 pub use relation::{Layout, Relation, RelationId, RelationKind, RelationSource};
 pub use spec::{Distribution, Spec};
 pub use sqlstate::SqlState;

@@ -1,6 +1,8 @@
-//! What is known of a node's output before it runs: the facts that choose operators and bound state.
+//! What is known of a node before it runs: the facts that choose operators and bound state.
 
-/// The derived facts about the rows that a node emits.
+use crate::bounds::{Extent, StateBound};
+
+/// The derived facts about the rows that a node emits, and about its state.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Properties {
     /// Sets of column positions, each of which is unique in the output at every epoch. An empty set
@@ -10,20 +12,10 @@ pub struct Properties {
     pub append_only: bool,
     /// Columns for which a watermark is known.
     pub watermarks: Vec<usize>,
-    /// How much the operator keeps.
+    /// How much the output may come to hold.
+    pub extent: Extent,
+    /// What the operator keeps.
     pub state: StateBound,
-}
-
-/// How the state of an operator grows.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum StateBound {
-    /// It keeps nothing.
-    #[default]
-    Stateless,
-    /// It keeps an amount that has a bound; the text says which.
-    Bounded(String),
-    /// It grows with its input; the text says with what.
-    Unbounded(String),
 }
 
 impl Properties {

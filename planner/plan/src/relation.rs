@@ -6,6 +6,8 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableSource};
 
+use crate::bounds::Growth;
+
 /// The identity of a stored relation; also the first state table that it occupies. Never used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct RelationId(pub u32);
@@ -47,8 +49,22 @@ pub struct Relation {
     pub layout: Layout,
     /// Rows are only ever added.
     pub append_only: bool,
+    /// How much it may come to hold.
+    pub growth: Growth,
     /// Event-time columns with a watermark.
     pub watermarks: Vec<usize>,
+}
+
+impl Relation {
+    /// The name as PostgreSQL's EXPLAIN shows it: without the schema. A dot within quotes is part of a name.
+    pub fn unqualified_name(&self) -> &str {
+        let mut quoted = false;
+        let dot = self.name.bytes().rposition(|byte| {
+            quoted ^= byte == b'"';
+            byte == b'.' && !quoted
+        });
+        dot.map_or(&self.name, |dot| &self.name[dot + 1..])
+    }
 }
 
 /// Name of the hidden first column that scans of an UPDATE's or DELETE's target carry: the row number

@@ -5,6 +5,7 @@ use std::fmt::Debug;
 
 use datafusion::arrow::datatypes::SchemaRef;
 
+use crate::bounds::Cost;
 use crate::properties::Properties;
 
 /// How the rows of an input port must be dealt out over the workers.
@@ -26,8 +27,10 @@ pub trait Spec: Debug + Send + Sync + Any {
     fn version(&self) -> u32;
     /// The columns of its output.
     fn schema(&self) -> SchemaRef;
-    /// What is known of its output, given its inputs.
+    /// What is known of its output, and what it keeps, given its inputs.
     fn properties(&self, inputs: &[&Properties]) -> Properties;
+    /// The order of the work that a changed row of an input makes.
+    fn cost(&self) -> Cost;
     /// How it needs the rows of an input port dealt out.
     fn distribution(&self, port: usize) -> Distribution;
     /// How many state tables it keeps.

@@ -8,10 +8,10 @@ use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::common::ScalarValue;
 use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::execution::SessionStateBuilder;
-use plan::{Layout, PlanError, Relation, RelationId, RelationKind};
+use plan::{Growth, Layout, PlanError, Relation, RelationId, RelationKind};
 
 use crate::catalog::{Catalog, Object, SessionInfo, TableInfo, ViewInfo};
-use crate::statement::{Cell, InsertSource, Statement};
+use crate::statement::{Cell, InsertSource, ObjectName, Statement};
 use crate::{Bound, Planner};
 
 /// Schema-qualified objects, created by binding CREATE statements.
@@ -117,13 +117,7 @@ impl World {
         Ok(())
     }
 
-    fn relation(
-        &self,
-        name: &crate::statement::ObjectName,
-        schema: Schema,
-        layout: Layout,
-        append_only: bool,
-    ) -> Arc<Relation> {
+    fn relation(&self, name: &ObjectName, schema: Schema, layout: Layout, append_only: bool) -> Arc<Relation> {
         Arc::new(Relation {
             id: RelationId(self.objects.len() as u32 * 2 + 16),
             name: format!("{}.{}", name.schema, name.name),
@@ -131,6 +125,7 @@ impl World {
             schema: Arc::new(schema),
             layout,
             append_only,
+            growth: Growth::of_table(append_only),
             watermarks: Vec::new(),
         })
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Int64Array, UInt32Array};
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::logical_expr::{Distinct as LogicalDistinct, LogicalPlan};
-use plan::{Distribution, Lower, LowerContext, Lowered, PlanError, Properties, Spec, StateBound};
+use plan::{Cost, Distribution, Lower, LowerContext, Lowered, PlanError, Properties, Spec, StateBound};
 
 use super::{BuildContext, Operator, OperatorDef, Output, spec_of};
 use crate::Epoch;
@@ -50,13 +50,20 @@ impl Spec for Distinct {
 
     fn properties(&self, inputs: &[&Properties]) -> Properties {
         let mut keys = inputs[0].keys.clone();
-        keys.push((0..self.schema.fields().len()).collect());
+        let columns = 0..self.schema.fields().len();
+        keys.push(columns.clone().collect());
+        let extent = inputs[0].extent.clone().for_each_value(&self.schema, columns);
         Properties {
             keys,
             append_only: inputs[0].append_only,
             watermarks: inputs[0].watermarks.clone(),
-            state: StateBound::Unbounded("distinct rows".to_string()),
+            state: StateBound::of("an entry a distinct row", extent.clone()),
+            extent,
         }
+    }
+
+    fn cost(&self) -> Cost {
+        Cost::Constant
     }
 
     fn distribution(&self, _port: usize) -> Distribution {

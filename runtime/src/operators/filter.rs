@@ -7,7 +7,7 @@ use std::any::Any;
 
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::logical_expr::LogicalPlan;
-use plan::{Distribution, Lower, LowerContext, Lowered, PlanError, Properties, Spec, StateBound};
+use plan::{Cost, Distribution, Lower, LowerContext, Lowered, PlanError, Properties, Spec, StateBound};
 
 use super::{BuildContext, Operator, OperatorDef, Output, spec_of};
 use crate::Epoch;
@@ -43,6 +43,10 @@ impl Spec for Filter {
 
     fn properties(&self, inputs: &[&Properties]) -> Properties {
         Properties { state: StateBound::Stateless, ..inputs[0].clone() }
+    }
+
+    fn cost(&self) -> Cost {
+        Cost::Constant
     }
 
     fn distribution(&self, _port: usize) -> Distribution {

@@ -17,8 +17,8 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, TableScan, TableScanBuilder};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use plan::{
-    Dataflow, Distribution, Layout, LowerContext, Lowered, Node, NodeId, NodeKind, PlanError, Properties, Relation,
-    RelationId, RelationKind, Spec,
+    Dataflow, Distribution, Growth, Layout, LowerContext, Lowered, Node, NodeId, NodeKind, PlanError, Properties,
+    Relation, RelationId, RelationKind, Spec,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -28,6 +28,7 @@ use crate::Epoch;
 use crate::delta::key::{KeyEncoder, PARTITIONS};
 use crate::delta::rows::RowCodec;
 use crate::delta::{Delta, consolidate, consolidate_all, literal};
+use crate::state::layout;
 use crate::state::memory::MemoryStore;
 use crate::state::store::{EpochBatch, Store, Sync};
 use crate::state::{StateTable, WorkerState};
@@ -144,6 +145,26 @@ impl Harness {
             NodeKind::Operator(spec) => spec.name(),
         };
         self.dataflow.nodes().iter().map(name).collect()
+    }
+
+    /// The nodes of the dataflow, inputs first.
+    pub fn nodes(&self) -> &[Node] {
+        self.dataflow.nodes()
+    }
+
+    /// The operators that hold something in the store, with the number of entries.
+    pub fn held(&self) -> Vec<(&'static str, usize)> {
+        let snapshot = self.store.latest();
+        let entries = |spec: &Arc<dyn Spec>, first: usize| -> usize {
+            let tables = (first..first + spec.state_tables()).map(|table| FIRST_STATE_TABLE + table as u32);
+            let ranges = tables.map(layout::table_range);
+            ranges.map(|(start, end)| snapshot.scan(&start, &end).map(Result::unwrap).count()).sum()
+        };
+        let held = |node: &Node| match &node.kind {
+            NodeKind::Import(_) => None,
+            NodeKind::Operator(spec) => Some((spec.name(), entries(spec, node.first_state_table))),
+        };
+        self.nodes().iter().filter_map(held).filter(|(_, entries)| *entries > 0).collect()
     }
 
     /// What is known of the result.
@@ -487,6 +508,7 @@ impl Lowering<'_> {
             schema: table.schema.clone(),
             layout: table.key.clone().map_or(Layout::RowId, Layout::Keyed),
             append_only: table.append_only,
+            growth: Growth::of_table(table.append_only),
             watermarks: Vec::new(),
         })))
     }

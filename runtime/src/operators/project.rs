@@ -9,7 +9,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::DFSchema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator as BinaryOperator};
-use plan::{Distribution, Lower, LowerContext, Lowered, NodeId, PlanError, Properties, Spec, StateBound};
+use plan::{Cost, Distribution, Lower, LowerContext, Lowered, NodeId, PlanError, Properties, Spec, StateBound};
 
 use super::{BuildContext, Operator, OperatorDef, Output, spec_of};
 use crate::Epoch;
@@ -54,8 +54,13 @@ impl Spec for Project {
             keys: input.project_keys(|column| columns.iter().position(|from| *from == Some(column))),
             append_only: input.append_only,
             watermarks: watermarks.collect(),
+            extent: input.extent.clone(),
             state: StateBound::Stateless,
         }
+    }
+
+    fn cost(&self) -> Cost {
+        Cost::Constant
     }
 
     fn distribution(&self, _port: usize) -> Distribution {

@@ -1,5 +1,6 @@
 //! Tests of the operators that are small, over deltas: the outcome of each is compared with DataFusion's.
 
+use plan::{NodeKind, StateBound};
 use rand::Rng;
 
 use super::harness::{Harness, Setting, Table, table};
@@ -129,5 +130,105 @@ fn equals_the_query_over_random_changes() {
                 }
             }
         }
+    }
+}
+
+/// What the operators of a query keep, with what a changed row costs.
+fn kept(query: &str) -> Vec<String> {
+    let events = table("e", "id int8, a int4, flag bool, name text").append_only();
+    let harness = Harness::new(vec![numbers(), events], query);
+    let nodes = harness.nodes().iter().filter(|node| node.properties.state != StateBound::Stateless);
+    nodes
+        .filter_map(|node| match &node.kind {
+            NodeKind::Import(_) => None,
+            NodeKind::Operator(spec) => Some(format!("{} {}, {}", spec.name(), node.cost(), node.properties.state)),
+        })
+        .collect()
+}
+
+#[test]
+fn operators_say_what_they_cost_and_what_bounds_their_state() {
+    let group = "an entry a group";
+    let all = "all rows of its input";
+    let value = "an entry a different value";
+    let pairs = "rows of both inputs";
+    let bounded = "(bounded by its input)";
+    let endless = "(without bound: e only grows)";
+    let recursion =
+        "WITH RECURSIVE r AS (SELECT id FROM e UNION SELECT t.id FROM r JOIN t ON t.a = r.id) SELECT id FROM r";
+    let first = "SELECT id, count(*) FROM (SELECT id FROM e ORDER BY a LIMIT 3) AS f GROUP BY id";
+    let half = "SELECT a, count(*) FROM t WHERE EXISTS (SELECT 1 FROM e WHERE e.a = t.a) GROUP BY a";
+    let cases: Vec<(&str, Vec<String>)> = vec![
+        ("SELECT id + 1 AS next FROM e WHERE a > 1", vec![]),
+        ("SELECT count(*), sum(a), max(a) FROM e", vec!["aggregate O(1), state: one entry (constant)".to_owned()]),
+        ("SELECT a, count(*) FROM e GROUP BY a", vec![format!("aggregate O(1), state: {group} {endless}")]),
+        ("SELECT flag, count(*) FROM e GROUP BY flag", vec![format!("aggregate O(1), state: {group} (constant)")]),
+        ("SELECT a, count(*) FROM t GROUP BY a", vec![format!("aggregate O(1), state: {group} {bounded}")]),
+        ("SELECT max(a) FROM t", vec![format!("aggregate O(log n), state: {value} {bounded}")]),
+        ("SELECT array_agg(a) FROM t", vec![format!("aggregate O(input), state: {value} {bounded}")]),
+        ("SELECT b, array_agg(a) FROM t GROUP BY b", {
+            vec![format!("aggregate O(partition), state: {group} and {value} {bounded}")]
+        }),
+        ("SELECT a FROM t UNION SELECT a FROM e", vec![format!("aggregate O(1), state: {group} {endless}")]),
+        ("SELECT t.id FROM t JOIN e ON t.a = e.a", vec![format!("join O(matches), state: {pairs} {endless}")]),
+        ("SELECT l.id FROM t AS l JOIN t AS r ON l.a < r.a", vec![format!("join O(input), state: {pairs} {bounded}")]),
+        ("SELECT t.id, s.c FROM t CROSS JOIN (SELECT count(*) AS c FROM e) AS s", {
+            let count = "aggregate O(1), state: one entry (constant)".to_owned();
+            vec![count, format!("join O(input), state: {pairs} {bounded}")]
+        }),
+        (half, {
+            let kept = "rows of the left input and keys of the right one";
+            let join = format!("join O(matches), state: {kept} {endless}");
+            vec![join, format!("aggregate O(1), state: {group} {bounded}")]
+        }),
+        (first, {
+            let top_n = format!("top_n O(log n), state: {all} {endless}");
+            vec![top_n, format!("aggregate O(1), state: {group} (constant)")]
+        }),
+        ("SELECT id, sum(a) OVER (PARTITION BY name) AS s FROM t", {
+            vec![format!("window O(partition), state: {all} {bounded}")]
+        }),
+        ("SELECT id, lag(a) OVER (ORDER BY id) AS s FROM e", vec![format!("window O(log n), state: {all} {endless}")]),
+        ("SELECT id, row_number() OVER (ORDER BY id) AS s FROM t", {
+            vec![format!("window O(input), state: {all} {bounded}")]
+        }),
+        (recursion, {
+            vec![format!("recursion O(matches), state: its rows, and what its recursive term keeps {endless}")]
+        }),
+        ("VALUES (1), (2)", vec!["values O(1), state: one entry (constant)".to_owned()]),
+    ];
+    for (query, expected) in cases {
+        assert_eq!(kept(query), expected, "{query}");
+    }
+}
+
+#[test]
+fn state_goes_with_the_rows_that_bound_it() {
+    let further = [
+        "SELECT a, count(*) AS n, min(b), count(DISTINCT name), array_agg(id) FROM t GROUP BY a",
+        "SELECT t.id, u.id AS other FROM t FULL JOIN u ON t.a = u.id AND t.b < 3",
+        "SELECT t.id FROM t LEFT JOIN u ON t.a > u.id",
+        "SELECT id FROM t WHERE a NOT IN (SELECT id FROM u)",
+        "SELECT id, row_number() OVER (PARTITION BY a ORDER BY id) AS n, sum(b) OVER (PARTITION BY a ORDER BY id) AS s FROM t",
+        "SELECT id, rank() OVER (ORDER BY b) AS n, max(id) OVER (PARTITION BY a) AS m FROM t",
+        "SELECT id FROM t ORDER BY b LIMIT 2",
+        "SELECT id FROM (SELECT id, rank() OVER (PARTITION BY a ORDER BY b) AS n FROM t) AS r WHERE n <= 2",
+        "WITH RECURSIVE r AS (SELECT id, a FROM t UNION SELECT r.id, t.a FROM r JOIN t ON t.id = r.a) SELECT id, a FROM r",
+    ];
+    for query in QUERIES.iter().chain(&further) {
+        let tables = vec![numbers(), table("u", "id int4, n text, list int4[], other text[]")];
+        let mut harness = Harness::new(tables, query);
+        let t: String = (0..200).map(|id| format!("+1 | {id} | {} | {} | n{}\n", id / 7, id % 5, id % 9)).collect();
+        let u: String = (0..40).map(|id| format!("+2 | {id} | n{} | {{1,2,{id}}} | {{a}}\n", id % 3)).collect();
+        let (t, u) = (t.trim_end(), u.trim_end());
+        harness.epoch(&[("t", t), ("u", u)]);
+        let stateless = harness.nodes().iter().all(|node| node.properties.state == StateBound::Stateless);
+        assert_eq!(harness.held().is_empty(), stateless, "{query}");
+        harness.restart();
+        let (t, u) = (t.replace('+', "-"), u.replace('+', "-"));
+        harness.epoch(&[("t", t.as_str()), ("u", u.as_str())]);
+        harness.check();
+        let left = harness.held();
+        assert!(left.is_empty(), "{query}: {left:?}");
     }
 }

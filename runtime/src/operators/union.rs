@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::logical_expr::LogicalPlan;
-use plan::{Distribution, Lower, LowerContext, Lowered, PlanError, Properties, Spec, StateBound};
+use plan::{Cost, Distribution, Extent, Lower, LowerContext, Lowered, PlanError, Properties, Spec, StateBound};
 
 use super::{BuildContext, Operator, OperatorDef, Output, spec_of};
 use crate::Epoch;
@@ -50,8 +50,13 @@ impl Spec for Union {
                 .first()
                 .map(|input| input.watermarks.iter().copied().filter(in_all).collect())
                 .unwrap_or_default(),
+            extent: Extent::of(inputs),
             state: StateBound::Stateless,
         }
+    }
+
+    fn cost(&self) -> Cost {
+        Cost::Constant
     }
 
     fn distribution(&self, _port: usize) -> Distribution {

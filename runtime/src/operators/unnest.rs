@@ -11,7 +11,7 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, ListArray, 
 use datafusion::arrow::compute;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::logical_expr::LogicalPlan;
-use plan::{Distribution, Lower, LowerContext, Lowered, PlanError, Properties, Spec, StateBound};
+use plan::{Cost, Distribution, Lower, LowerContext, Lowered, PlanError, Properties, Spec, StateBound};
 
 use super::{BuildContext, Operator, OperatorDef, Output, spec_of};
 use crate::Epoch;
@@ -63,8 +63,16 @@ impl Spec for Unnest {
             keys,
             append_only: inputs[0].append_only,
             watermarks: inputs[0].watermarks.iter().filter_map(|column| position(*column)).collect(),
+            extent: match self.lists.is_empty() {
+                true => inputs[0].extent.clone(),
+                false => inputs[0].extent.clone().expanded(),
+            },
             state: StateBound::Stateless,
         }
+    }
+
+    fn cost(&self) -> Cost {
+        if self.lists.is_empty() { Cost::Constant } else { Cost::Matches }
     }
 
     fn distribution(&self, _port: usize) -> Distribution {

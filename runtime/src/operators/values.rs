@@ -13,7 +13,7 @@ use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::DFSchema;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{EmptyRelation, LogicalPlan, Values as LogicalValues};
-use plan::{Distribution, Lower, LowerContext, Lowered, PlanError, Properties, Spec, StateBound};
+use plan::{Cost, Distribution, Extent, Lower, LowerContext, Lowered, PlanError, Properties, Spec, StateBound};
 
 use super::{BuildContext, Operator, OperatorDef, Output, spec_of};
 use crate::Epoch;
@@ -54,8 +54,13 @@ impl Spec for Values {
             keys: if self.rows.num_rows() <= 1 { vec![Vec::new()] } else { Vec::new() },
             append_only: true,
             watermarks: Vec::new(),
-            state: StateBound::Bounded("one entry".to_string()),
+            extent: Extent::constant(),
+            state: StateBound::constant("one entry"),
         }
+    }
+
+    fn cost(&self) -> Cost {
+        Cost::Constant
     }
 
     fn distribution(&self, _port: usize) -> Distribution {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, IntervalUnit, Schema, SchemaRef, TimeUnit};
-use plan::Layout;
+use plan::{Growth, Layout};
 use planner::catalog::ColumnInfo;
 use serde::{Deserialize, Serialize};
 
@@ -93,6 +93,12 @@ pub struct MaterializedEntry {
     pub layout: Layout,
     /// Rows are only ever added.
     pub append_only: bool,
+    /// How much it may come to hold.
+    #[serde(default)]
+    pub growth: Growth,
+    /// The same of its failed rows.
+    #[serde(default)]
+    pub errors_growth: Growth,
     /// Id of the relation of failed rows.
     pub errors_id: u32,
     /// First of its operators' state tables.

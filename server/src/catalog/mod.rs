@@ -168,6 +168,7 @@ fn load_table(id: u32, table: &TableEntry) -> Result<ObjectKind, ServerError> {
         schema: entry::load_schema(&table.fields)?,
         layout: table.layout.clone(),
         append_only: table.append_only,
+        growth: plan::Growth::of_table(table.append_only),
         watermarks: table.watermark.iter().map(|(column, _)| *column).collect(),
     })?;
     let info = Arc::new(TableInfo {
@@ -198,6 +199,7 @@ pub fn materialized_relations(id: u32, view: &MaterializedEntry) -> Result<(Rela
         schema: runtime::operators::errors_schema(),
         layout: plan::Layout::Multiset,
         append_only: false,
+        growth: view.errors_growth,
         watermarks: Vec::new(),
     };
     let rows = Relation {
@@ -207,6 +209,7 @@ pub fn materialized_relations(id: u32, view: &MaterializedEntry) -> Result<(Rela
         schema: entry::load_schema(&view.view.fields)?,
         layout: view.layout.clone(),
         append_only: view.append_only,
+        growth: view.growth,
         watermarks: Vec::new(),
     };
     Ok((rows, errors))

@@ -52,7 +52,7 @@ async fn create(coordinator: &Arc<Coordinator>, name: &str, primary_key: Vec<usi
         query: None,
     });
     let mut transaction = Transaction::begin(coordinator.clone(), false);
-    transaction.ddl(&statement, &session()).await.expect("creates");
+    transaction.ddl(&statement, &session(), ddl::advice::StatePolicy::Notice).await.expect("creates");
     table(coordinator, name)
 }
 

@@ -17,6 +17,7 @@ use planner::catalog::TableInfo;
 use planner::{SessionInfo, Statement};
 use runtime::state::relation::ScanOptions;
 
+use super::ddl::advice::StatePolicy;
 use super::locks::{Held, Mode};
 use super::write::{TableBuffer, WriteSet};
 use super::{Coordinator, DdlOutcome, DmlResult, QueryRows, ddl, returning};
@@ -87,7 +88,12 @@ impl Transaction {
     }
 
     /// CREATE and DROP of anything. Takes effect at once; refused when the transaction has written.
-    pub async fn ddl(&mut self, statement: &Statement, session: &SessionInfo) -> Result<DdlOutcome, ServerError> {
+    pub async fn ddl(
+        &mut self,
+        statement: &Statement,
+        session: &SessionInfo,
+        policy: StatePolicy,
+    ) -> Result<DdlOutcome, ServerError> {
         if self.read_only {
             return Err(read_only("a statement that changes the catalog"));
         }
@@ -98,7 +104,7 @@ impl Transaction {
             )
             .with_hint("Commit first: these statements take effect at once."));
         }
-        ddl::execute(&self.coordinator, statement, session).await
+        ddl::execute(&self.coordinator, statement, session, policy).await
     }
 
     /// Makes all changes durable and visible in one epoch, or none.

@@ -120,9 +120,9 @@ impl Session {
 
     /// CREATE and DROP.
     async fn define(&mut self, statement: &Statement) -> Result<Outcome> {
-        let info = self.info().clone();
+        let (info, policy) = (self.info().clone(), self.settings.state_policy());
         let (guard, transaction) = self.guarded_transaction()?;
-        let mut outcome = guard.run(Box::pin(transaction.ddl(statement, &info))).await?;
+        let mut outcome = guard.run(Box::pin(transaction.ddl(statement, &info, policy))).await?;
         self.notices.append(&mut outcome.notices);
         Ok(Outcome::Done(outcome.tag))
     }

@@ -12,6 +12,7 @@ use planner::SessionInfo;
 use planner::catalog::nearest;
 
 use super::timezone::TimeZone;
+use crate::coordinator::ddl::advice::StatePolicy;
 use crate::error::{Result, ServerError};
 use crate::pgwire::text::{IntervalStyle, TextStyle};
 
@@ -226,6 +227,14 @@ impl Settings {
         self.limits.read_only
     }
 
+    /// What to do about state of new views that grows without bound.
+    pub fn state_policy(&self) -> StatePolicy {
+        match self.text("state_policy") {
+            "require_bounded" => StatePolicy::RequireBounded,
+            _ => StatePolicy::Notice,
+        }
+    }
+
     /// Whether notices below WARNING are sent.
     pub fn sends_notices(&self) -> bool {
         !matches!(self.text("client_min_messages"), "warning" | "error")
@@ -358,6 +367,19 @@ mod tests {
             settings.set("server_version", Some("1"), false, false).unwrap_err().sqlstate,
             SqlState::CANT_CHANGE_RUNTIME_PARAM
         );
+    }
+
+    #[test]
+    fn the_policy_for_state_is_one_of_two() {
+        let mut settings = Settings::new("me", "db");
+        assert_eq!(settings.state_policy(), StatePolicy::Notice);
+        settings.set("State_Policy", Some("Require_Bounded"), false, false).unwrap();
+        assert_eq!(settings.state_policy(), StatePolicy::RequireBounded);
+        let error = settings.set("state_policy", Some("none"), false, false).unwrap_err();
+        assert_eq!(error.sqlstate, SqlState::INVALID_PARAMETER_VALUE);
+        assert_eq!(error.hint.as_deref(), Some("Available values: notice, require_bounded."));
+        settings.reset("state_policy", false).unwrap();
+        assert_eq!(settings.state_policy(), StatePolicy::Notice);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use crossbeam_channel::Receiver;
 use datafusion::arrow::datatypes::SchemaRef;
-use plan::{Dataflow, Layout, Relation, RelationId, RelationKind};
+use plan::{Dataflow, Growth, Layout, Relation, RelationId, RelationKind};
 
 use super::operators::definitions;
 use crate::Epoch;
@@ -99,6 +99,7 @@ impl World {
             schema: columns,
             layout,
             append_only: false,
+            growth: Growth::Deletable,
             watermarks: vec![],
         });
         self.relations.insert(relation.id, relation.clone());
@@ -126,6 +127,7 @@ impl World {
             schema: errors_schema(),
             layout: Layout::Multiset,
             append_only: false,
+            growth: Growth::Deletable,
             watermarks: vec![],
         };
         DataflowDescription {

@@ -8,7 +8,7 @@ use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::logical_expr::LogicalPlan;
-use plan::{Dataflow, Distribution, Lower, LowerContext, Lowered, PlanError, Properties, Relation, Spec, StateBound};
+use plan::{Cost, Dataflow, Distribution, Lower, LowerContext, Lowered, PlanError, Properties, Relation, Spec};
 
 use super::harness::Source;
 use crate::Epoch;
@@ -60,7 +60,11 @@ impl Spec for TestSpec {
             Kind::CountOfAll => vec![vec![]],
             Kind::Pass | Kind::Unknown => vec![],
         };
-        Properties { keys, append_only: false, watermarks: vec![], state: StateBound::Stateless }
+        Properties { keys, ..Properties::default() }
+    }
+
+    fn cost(&self) -> Cost {
+        Cost::Constant
     }
 
     fn distribution(&self, _port: usize) -> Distribution {

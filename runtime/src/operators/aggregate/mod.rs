@@ -32,7 +32,7 @@ use std::any::Any;
 
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::ScalarValue;
-use plan::{Distribution, Properties, Spec, StateBound};
+use plan::{Cost, Distribution, Extent, Properties, Spec, StateBound};
 
 use super::{BuildContext, Operator, OperatorDef};
 use crate::error::{Error, Result};
@@ -183,6 +183,21 @@ impl AggregateSpec {
     fn counts_rows(&self) -> bool {
         !self.append_only || self.calls.iter().any(|call| call.result == CallResult::Rows)
     }
+
+    /// What is kept, given how many groups and how many values there may be.
+    fn state(&self, of_groups: Extent, of_values: Extent) -> StateBound {
+        match (self.keys.is_empty(), self.value_sets.is_empty()) {
+            // A watermark of a group column will bound this, once groups behind it are dropped.
+            (false, true) => StateBound::of("an entry a group", of_groups)
+                .instead("Without GROUP BY, or with boolean columns there, the number of groups is bounded."),
+            (true, true) => StateBound::constant("one entry"),
+            (false, false) => StateBound::of("an entry a group and an entry a different value", of_values)
+                .instead("Without GROUP BY, count, sum and avg without DISTINCT keep one entry."),
+            (true, false) => StateBound::of("an entry a different value", of_values).instead(
+                "count, sum and avg without DISTINCT keep one entry; so do min and max of rows that are only added.",
+            ),
+        }
+    }
 }
 
 impl Spec for AggregateSpec {
@@ -200,23 +215,25 @@ impl Spec for AggregateSpec {
 
     fn properties(&self, inputs: &[&Properties]) -> Properties {
         let watermarked = |column: &usize| inputs.iter().any(|input| input.watermarks.contains(column));
-        let mut state = Vec::new();
-        if !self.keys.is_empty() {
-            state.push("an entry a group");
-        }
-        if !self.value_sets.is_empty() {
-            state.push("an entry a different value");
-        }
+        let of_input = Extent::of(inputs);
+        let of_groups = of_input.clone().for_each_value(&self.schema, 0..self.keys.len());
         Properties {
             keys: vec![(0..self.keys.len()).collect()],
             // Without results a group's row never changes.
             append_only: self.append_only && self.calls.is_empty() && !self.keys.is_empty(),
             watermarks: (0..self.keys.len()).filter(|position| watermarked(&self.keys[*position])).collect(),
-            state: if state.is_empty() {
-                StateBound::Bounded("one entry".to_string())
-            } else {
-                StateBound::Unbounded(state.join(" and "))
-            },
+            // Some calls over ordered rows give all that they are given, as an array or a text.
+            extent: if self.ordered.is_empty() { of_groups.clone() } else { of_input.clone() },
+            state: self.state(of_groups, of_input),
+        }
+    }
+
+    fn cost(&self) -> Cost {
+        match (self.ordered.is_empty(), self.keys.is_empty()) {
+            (false, true) => Cost::Input,
+            (false, false) => Cost::Partition,
+            (true, _) if !self.value_sets.is_empty() => Cost::Logarithmic,
+            (true, _) => Cost::Constant,
         }
     }
 

@@ -15,7 +15,7 @@ use datafusion::datasource::MemTable;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::SessionContext;
-use plan::{Dataflow, Layout, Lower, LowerContext, Lowered, NodeId, NodeKind, PlanError, Properties};
+use plan::{Dataflow, Growth, Layout, Lower, LowerContext, Lowered, NodeId, NodeKind, PlanError, Properties};
 use plan::{Relation, RelationId, RelationKind, Spec};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -109,6 +109,7 @@ impl Run {
             schema: schema.clone(),
             layout: Layout::RowId,
             append_only,
+            growth: Growth::of_table(append_only),
             watermarks: vec![],
         });
         let mut lowering = Context { dataflow: Dataflow::default(), relation, session: state };

@@ -42,7 +42,7 @@ use std::any::Any;
 
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::logical_expr::JoinType;
-use plan::{Distribution, Properties, Spec, StateBound};
+use plan::{Cost, Distribution, Extent, Properties, Spec, StateBound};
 
 use super::{BuildContext, Operator, OperatorDef, spec_of};
 use crate::error::Result;
@@ -141,6 +141,23 @@ impl Join {
         self.preserves(side) && self.condition.is_some()
     }
 
+    /// How much the output may come to hold: of pairs, where each row of a side meets one of the other side at most, as much
+    /// as that side; of rows that are shown by themselves, as much as theirs.
+    fn output_extent(&self, left: &Properties, right: &Properties) -> Extent {
+        let inputs = [left, right];
+        let mut parts: Vec<&Extent> = Vec::new();
+        if self.shows_pairs() {
+            // The side of which each row meets one at most, if there is one; if there are two, the lesser.
+            let of_one = (0..2_usize).filter(|side| self.sides[1 - side].unique).map(|side| &inputs[side].extent);
+            match of_one.min_by_key(|extent| extent.growth) {
+                Some(extent) => parts.push(extent),
+                None => parts.extend(inputs.map(|input| &input.extent)),
+            }
+        }
+        parts.extend((0..2_usize).filter(|side| self.preserves(*side)).map(|side| &inputs[side].extent));
+        Extent::together(parts.into_iter())
+    }
+
     /// Sets of columns that are unique in the output.
     ///
     /// Where a row meets at most one of the other side, its own keys stay keys. Else a pair is known by both keys; so is
@@ -217,7 +234,18 @@ impl Spec for Join {
             append_only: only_grows && left.append_only && right.append_only,
             // A row may appear long after one of those that it comes from did, so watermarks of the inputs say nothing of it.
             watermarks: Vec::new(),
-            state: StateBound::Unbounded(kept.to_string()),
+            extent: self.output_extent(left, right),
+            state: StateBound::of(kept, Extent::of(inputs)),
+        }
+    }
+
+    fn cost(&self) -> Cost {
+        if self.sides.iter().all(|side| side.unique) {
+            Cost::Constant
+        } else if self.sides[0].keys.is_empty() {
+            Cost::Input
+        } else {
+            Cost::Matches
         }
     }
 

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
-use plan::{Distribution, Lower, LowerContext, Lowered, NodeId, PlanError, Properties, Spec, StateBound};
+use plan::{Cost, Distribution, Extent, Lower, LowerContext, Lowered, NodeId, PlanError, Properties, Spec, StateBound};
 
 use self::cut::{Cut, Input, cut};
 use super::{BuildContext, Operator, OperatorDef};
@@ -123,13 +123,20 @@ impl Spec for RecomputeSpec {
         self.schema.clone()
     }
 
-    fn properties(&self, _inputs: &[&Properties]) -> Properties {
+    fn properties(&self, inputs: &[&Properties]) -> Properties {
+        // What a query makes of some rows may be any number of rows.
+        let extent = Extent::of(inputs).expanded();
         Properties {
             keys: Vec::new(),
             append_only: false,
             watermarks: Vec::new(),
-            state: StateBound::Unbounded("all rows of its inputs and of its output".to_owned()),
+            state: StateBound::of("all rows of its inputs and of its output", extent.clone()),
+            extent,
         }
+    }
+
+    fn cost(&self) -> Cost {
+        Cost::Input
     }
 
     fn distribution(&self, _port: usize) -> Distribution {

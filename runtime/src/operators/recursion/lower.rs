@@ -11,8 +11,8 @@ use datafusion::common::JoinType;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, RecursiveQuery, TableScan, TableScanBuilder};
 use plan::{
-    Dataflow, Layout, Lower, LowerContext, Lowered, NodeId, NodeKind, PlanError, Properties, Relation, RelationId,
-    RelationKind, RelationSource, Spec,
+    Dataflow, Growth, Layout, Lower, LowerContext, Lowered, NodeId, NodeKind, PlanError, Properties, Relation,
+    RelationId, RelationKind, RelationSource, Spec,
 };
 
 use super::{NAME, Recursion, RecursionDefinition};
@@ -225,6 +225,7 @@ fn relation(port: usize, name: &str, schema: SchemaRef) -> Arc<Relation> {
         schema,
         layout: Layout::Multiset,
         append_only: false,
+        growth: Growth::Deletable,
         watermarks: Vec::new(),
     })
 }

@@ -38,7 +38,7 @@ mod tests;
 use std::any::Any;
 
 use datafusion::arrow::datatypes::SchemaRef;
-use plan::{Dataflow, Distribution, Properties, Spec, StateBound};
+use plan::{Cost, Dataflow, Distribution, Extent, Node, Properties, Spec, StateBound};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{BuildContext, Operator, OperatorDef, spec_of};
@@ -82,10 +82,18 @@ impl Spec for Recursion {
         self.schema.clone()
     }
 
-    fn properties(&self, _inputs: &[&Properties]) -> Properties {
+    fn properties(&self, inputs: &[&Properties]) -> Properties {
         let keys = if self.distinct { vec![(0..self.schema.fields().len()).collect()] } else { Vec::new() };
-        let state = StateBound::Unbounded("its rows, and what its recursive term keeps".to_owned());
-        Properties { keys, append_only: false, watermarks: Vec::new(), state }
+        // One row may lead to any number of rows.
+        let extent = Extent::of(inputs).expanded();
+        let state = StateBound::of("its rows, and what its recursive term keeps", extent.clone());
+        Properties { keys, append_only: false, watermarks: Vec::new(), extent, state }
+    }
+
+    fn cost(&self) -> Cost {
+        // If an input may turn additions into removals, all of the recursion is done again when it changes.
+        let of_term = if self.inverting.contains(&true) { Cost::Input } else { Cost::Matches };
+        self.step.nodes().iter().map(Node::cost).fold(of_term, Cost::max)
     }
 
     fn distribution(&self, _port: usize) -> Distribution {

@@ -26,7 +26,7 @@
 use std::any::Any;
 
 use datafusion::arrow::datatypes::SchemaRef;
-use plan::{Distribution, Properties, Spec, StateBound};
+use plan::{Cost, Distribution, Properties, Spec, StateBound};
 
 use super::ordered::Layout;
 use super::{BuildContext, Operator, OperatorDef, spec_of};
@@ -77,6 +77,13 @@ impl TopN {
     fn shows_one_row(&self) -> bool {
         self.by == Numbering::Position && self.highest.is_some_and(|highest| highest <= self.lowest)
     }
+
+    /// Whether so many rows at most are in the output for each of the different values of columns that it has. Of peers
+    /// there may be any number.
+    fn shows_few_rows(&self) -> bool {
+        let in_row = self.layout.partition.iter().all(|column| *column < self.layout.width);
+        self.by == Numbering::Position && self.highest.is_some() && in_row
+    }
 }
 
 impl Spec for TopN {
@@ -103,12 +110,24 @@ impl Spec for TopN {
                 keys.push(self.layout.partition.iter().copied().chain([width + number]).collect());
             }
         }
+        let extent = inputs[0].extent.clone();
+        let shown = match self.shows_few_rows() {
+            true => extent.clone().for_each_value(&self.schema, self.layout.partition.iter().copied()),
+            false => extent.clone(),
+        };
         Properties {
             keys,
             append_only: false,
             watermarks: Vec::new(),
-            state: StateBound::Unbounded("all rows of its input".to_owned()),
+            extent: shown,
+            state: StateBound::of("all rows of its input", extent)
+                .instead("Of rows that are only added, max() and min() keep one value a group, and not all rows."),
         }
+    }
+
+    fn cost(&self) -> Cost {
+        // Of ranks, all rows of the peers whose rank comes into the bounds, leaves them or changes are emitted.
+        if self.by == Numbering::Position { Cost::Logarithmic } else { Cost::Matches }
     }
 
     fn distribution(&self, _port: usize) -> Distribution {

@@ -27,7 +27,7 @@ use std::fmt;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
-use plan::{Distribution, Properties, Spec, StateBound};
+use plan::{Cost, Distribution, Properties, Spec, StateBound};
 
 use self::running::Running;
 use super::ordered::Layout;
@@ -88,7 +88,17 @@ impl Spec for WindowSpec {
             keys: inputs[0].keys.iter().filter(in_row).cloned().collect(),
             append_only: false,
             watermarks: Vec::new(),
-            state: StateBound::Unbounded("all rows of its input".to_owned()),
+            extent: inputs[0].extent.clone(),
+            state: StateBound::of("all rows of its input", inputs[0].extent.clone()),
+        }
+    }
+
+    fn cost(&self) -> Cost {
+        match (&self.running, self.reach) {
+            // The rows around a change are found in the order, and are no more than the query says.
+            (None, Some(_)) => Cost::Logarithmic,
+            _ if self.layout.partition.is_empty() => Cost::Input,
+            _ => Cost::Partition,
         }
     }
 

@@ -8,7 +8,7 @@ use datafusion::arrow::compute;
 use datafusion::arrow::datatypes::{
     DataType, Field, IntervalMonthDayNano, IntervalUnit, Schema, SchemaRef, TimeUnit, i256,
 };
-use plan::{RelationId, RelationKind};
+use plan::{Growth, RelationId, RelationKind};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -114,6 +114,7 @@ fn storage(schema: &SchemaRef, layout: Layout) -> RelationStorage {
         schema: schema.clone(),
         layout,
         append_only: false,
+        growth: Growth::Deletable,
         watermarks: Vec::new(),
     }))
     .unwrap()

@@ -4,13 +4,13 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
-use plan::{Dataflow, Layout, NodeKind, SqlState};
+use plan::{Dataflow, Growth, Layout, SqlState};
 use planner::SessionInfo;
 use planner::catalog::{Catalog, ViewInfo};
 use planner::statement::{CreateTable, CreateView, ObjectName};
 use runtime::DataflowDescription;
-use runtime::operators::recompute;
 
+use super::advice::{self, StatePolicy};
 use super::{DdlSet, NewDataflow, Turn};
 use crate::catalog::entry::{
     ENTRY_VERSION, Entry, MaterializedEntry, Status, StoredEntry, TableEntry, ViewEntry, store_schema, type_name,
@@ -286,6 +286,7 @@ pub async fn create_materialized_view(
     coordinator: &Arc<Coordinator>,
     view: &CreateView,
     session: &SessionInfo,
+    policy: StatePolicy,
     turn: Turn,
 ) -> Result<DdlOutcome, ServerError> {
     const TAG: &str = "CREATE MATERIALIZED VIEW";
@@ -296,7 +297,7 @@ pub async fn create_materialized_view(
         }
         return Err(already_exists(&view.name.name));
     }
-    let (new, next_id, notices) = plan_materialized(coordinator, &catalog, view, session)?;
+    let (new, next_id, notices) = plan_materialized(coordinator, &catalog, view, session, policy)?;
     let set = DdlSet {
         changes: vec![CatalogChange::Put(new.entry.clone())],
         next_id,
@@ -314,6 +315,7 @@ fn plan_materialized(
     catalog: &CatalogVersion,
     view: &CreateView,
     session: &SessionInfo,
+    policy: StatePolicy,
 ) -> Result<(NewDataflow, u32, Vec<Notice>), ServerError> {
     let info = ViewInfo {
         name: display_name(&view.name.schema, &view.name.name),
@@ -324,6 +326,7 @@ fn plan_materialized(
     let plan = coordinator.planner().plan_view(&info, catalog)?;
     let dataflow = coordinator.planner().dataflow(&plan)?;
     dataflow.validate()?;
+    let notices = advice::notices(&dataflow, &view.name.name, policy)?;
     let columns = output_columns(&dataflow, plan.schema().as_arrow());
     let id = catalog.next_id();
     let states = u32::try_from(dataflow.state_tables()).unwrap_or(u32::MAX / 2);
@@ -331,6 +334,8 @@ fn plan_materialized(
         view: view_entry(catalog, view, &columns, session)?,
         layout: dataflow.output_layout(),
         append_only: dataflow.node(dataflow.output()).properties.append_only,
+        growth: dataflow.node(dataflow.output()).properties.extent.growth,
+        errors_growth: errors_growth(&dataflow),
         errors_id: id + 2,
         first_state_table: id + 4,
         state_tables: states,
@@ -340,7 +345,6 @@ fn plan_materialized(
     let (rows, errors) = materialized_relations(id, &entry)?;
     let inputs: Option<Vec<_>> = dataflow.imports().map(|(relation, _)| catalog.stored(relation.id).cloned()).collect();
     let inputs = inputs.ok_or_else(|| ServerError::internal("a dataflow reads a relation that is not there"))?;
-    let notices = recompute_notices(&dataflow, &view.name.name);
     let description = DataflowDescription {
         output: Arc::new(rows),
         errors: Arc::new(errors),
@@ -362,12 +366,8 @@ fn output_columns(dataflow: &Dataflow, query: &Schema) -> SchemaRef {
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-fn recompute_notices(dataflow: &Dataflow, name: &str) -> Vec<Notice> {
-    let recomputed = dataflow.nodes().iter().find_map(|node| match &node.kind {
-        NodeKind::Operator(spec) if spec.name() == recompute::NAME => Some(spec.detail()),
-        _ => None,
-    });
-    let Some(detail) = recomputed else { return Vec::new() };
-    let message = format!("part of materialized view \"{name}\" is computed anew whenever its input changes");
-    vec![Notice::plain(message).with_detail(detail).with_hint("EXPLAIN CREATE MATERIALIZED VIEW shows which part.")]
+/// How much the failed rows may come to be: any row of what a view reads may fail.
+fn errors_growth(dataflow: &Dataflow) -> Growth {
+    let imported = dataflow.imports().map(|(relation, _)| relation.growth);
+    imported.fold(Growth::Deletable, Growth::max)
 }

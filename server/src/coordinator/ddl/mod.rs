@@ -1,7 +1,8 @@
 //! Changes of the catalog: each is worked out by its session against the newest catalog, one at a time, and then
 //! takes effect in one epoch ([`DdlSet`]), all of it or nothing.
 //!
-//! Reading order: this file (what an epoch does with a change), [`create`], [`drop`].
+//! Reading order: this file (what an epoch does with a change), [`create`], [`advice`] (what is said of a new view),
+//! [`drop`].
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use runtime::state::store::Write;
 use runtime::{DataflowDescription, DataflowId};
 use tokio::sync::OwnedMutexGuard;
 
+use self::advice::StatePolicy;
 use super::commit::Answer;
 use super::epoch::{EpochLoop, InFlight};
 use super::fill::Fill;
@@ -23,6 +25,7 @@ use crate::catalog::entry::{Entry, StoredEntry};
 use crate::catalog::{CatalogChange, Stored};
 use crate::error::ServerError;
 
+pub mod advice;
 pub mod create;
 pub mod drop;
 
@@ -65,6 +68,7 @@ pub async fn execute(
     coordinator: &Arc<Coordinator>,
     statement: &Statement,
     session: &SessionInfo,
+    policy: StatePolicy,
 ) -> Result<DdlOutcome, ServerError> {
     let turn = coordinator.ddl.clone().lock_owned().await;
     match statement {
@@ -73,7 +77,7 @@ pub async fn execute(
         }
         Statement::CreateTable(table) => create::create_table(coordinator, table, session, turn).await,
         Statement::CreateView(view) if view.materialized => {
-            create::create_materialized_view(coordinator, view, session, turn).await
+            create::create_materialized_view(coordinator, view, session, policy, turn).await
         }
         Statement::CreateView(view) => create::create_view(coordinator, view, session, turn).await,
         Statement::Drop(statement) => drop::drop_objects(coordinator, statement, session, turn).await,

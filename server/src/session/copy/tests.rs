@@ -4,7 +4,7 @@ use super::*;
 use bytes::BytesMut;
 use datafusion::arrow::datatypes::{DataType, Field, TimeUnit};
 use datafusion::arrow::util::pretty::pretty_format_batches;
-use plan::{Layout, Relation, RelationId, RelationKind};
+use plan::{Growth, Layout, Relation, RelationId, RelationKind};
 use planner::catalog::ColumnInfo;
 use planner::statement::CopyOptions;
 
@@ -37,6 +37,7 @@ fn table(types: &[DataType]) -> Arc<TableInfo> {
         schema: Arc::new(Schema::new(fields)),
         layout: Layout::RowId,
         append_only: false,
+        growth: Growth::Deletable,
         watermarks: Vec::new(),
     };
     Arc::new(TableInfo { relation: Arc::new(relation), columns, primary_key: Vec::new() })

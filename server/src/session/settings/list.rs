@@ -110,6 +110,12 @@ pub const SETTINGS: &[Definition] = &[
         "on",
         "Backslashes in ordinary string literals are just backslashes.",
     ),
+    quiet(
+        "state_policy",
+        Kind::Words(&["notice", "require_bounded"]),
+        "notice",
+        "Whether views whose state grows without bound are made with a notice, or refused.",
+    ),
     quiet("statement_timeout", Kind::Milliseconds, "0", "Cancels statements that run longer; 0 is never."),
     quiet("synchronize_seqscans", Kind::Boolean, "on", "Accepted for compatibility."),
     quiet("synchronous_commit", Kind::Text, "on", "Accepted: acknowledged writes are always durable."),
