@@ -61,7 +61,7 @@ fn benchmark() -> Benchmark {
         queries: suite::parse(include_str!("tpch/queries.sql")),
         tables: &TABLES,
         oracle_indexes: ORACLE_INDEXES,
-        tolerance: 1e-5,
+        tolerance: 1e-12,
     }
 }
 
