@@ -55,7 +55,7 @@ SELECT t.id, u.w FROM t JOIN u ON t.id = u.k AND u.w > t.v
 Materialize (stored as counted rows)
   -> project t.id, u.w (node 4)
        no key, retracting, no state
-    -> join t.id = u.k AND normalize_key(u.w) > normalize_key(CAST(t.v AS Float64)) (node 3)
+    -> join t.id = u.k AND normalize_key(u.w) > normalize_key(CAST(t.v AS Float64)); ranges: u.w > CAST(t.v AS Float64) (node 3)
          no key, retracting, state grows with rows of both inputs
       -> project t.id, t.v (node 1)
            key (id), retracting, no state
@@ -115,7 +115,7 @@ SELECT t.id, u.w FROM t FULL JOIN u ON t.id = u.k AND u.w > t.v
 Materialize (stored as counted rows)
   -> project t.id, u.w (node 4)
        no key, retracting, no state
-    -> join full outer: t.id = u.k AND normalize_key(u.w) > normalize_key(CAST(t.v AS Float64)) (node 3)
+    -> join full outer: t.id = u.k AND normalize_key(u.w) > normalize_key(CAST(t.v AS Float64)); ranges: u.w > CAST(t.v AS Float64) (node 3)
          no key, retracting, state grows with rows of both inputs
       -> project t.id, t.v (node 1)
            key (id), retracting, no state
@@ -177,7 +177,7 @@ SELECT id FROM t WHERE v NOT IN (SELECT k FROM u WHERE u.w > t.id)
 Materialize (stored by key (id))
   -> project t.id (node 5)
        key (id), retracting, no state
-    -> join left anti: normalize_key(__correlated_sq_1.w) > normalize_key(CAST(t.id AS Float64)) AND t.v = __correlated_sq_1.?value IS NOT FALSE (node 4)
+    -> join left anti: normalize_key(__correlated_sq_1.w) > normalize_key(CAST(t.id AS Float64)) AND t.v = __correlated_sq_1.?value IS NOT FALSE; ranges: CAST(t.id AS Float64) < __correlated_sq_1.w; __correlated_sq_1.w > CAST(t.id AS Float64) (node 4)
          key (id), retracting, state grows with rows of both inputs
       -> project t.id, t.v (node 1)
            key (id), retracting, no state
@@ -211,7 +211,7 @@ SELECT a.id, b.id AS other FROM t a LEFT JOIN t b ON a.v < b.v
 Materialize (stored by key (id, other))
   -> project a.id, b.id AS other (node 3)
        key (id, other), retracting, no state
-    -> join left outer: a.v < b.v (node 2)
+    -> join left outer: a.v < b.v; ranges: a.v < b.v; b.v > a.v (node 2)
          key (id, id), retracting, state grows with rows of both inputs
       -> project t.id, t.v (node 1)
            key (id), retracting, no state
@@ -298,3 +298,83 @@ SELECT id, random() FROM t
 ----
 ERROR 0A000: function random() is volatile and cannot be used in a materialized view
 HINT: Compute it when the row is inserted, for example as the column's DEFAULT.
+
+CREATE TABLE calls (id int PRIMARY KEY, phone int, start timestamp, stop timestamp)
+
+CREATE TABLE events (phone bigint, at timestamp, size double precision)
+
+SELECT c.id, e.at FROM calls c JOIN events e ON e.at BETWEEN c.start AND c.stop
+----
+Materialize (stored as counted rows)
+  -> project c.id, e.at (node 5)
+       no key, retracting, no state
+    -> join e.at >= c.start AND e.at <= c.stop; ranges: c.stop >= e.at; e.at >= c.start AND e.at <= c.stop (node 4)
+         no key, retracting, state grows with rows of both inputs
+      -> project calls.id, calls.start, calls.stop (node 1)
+           key (id), retracting, no state
+        -> Import calls (node 0)
+             key (id), retracting, no state
+      -> project events.at (node 3)
+           no key, retracting, no state
+        -> Import events (node 2)
+             no key, retracting, no state
+
+SELECT c.id, e.at FROM calls c LEFT JOIN events e ON c.phone = e.phone AND e.at >= c.start AND e.at < c.start + INTERVAL '5 minutes'
+----
+Materialize (stored as counted rows)
+  -> project c.id, e.at (node 6)
+       no key, retracting, no state
+    -> join left outer: CAST(c.phone AS Int64) = e.phone AND e.at >= c.start AND e.at < c.start + IntervalMonthDayNano("IntervalMonthDayNano { months: 0, days: 0, nanoseconds: 300000000000 }"); ranges: c.start <= e.at AND c.start > e.at - IntervalMonthDayNano("IntervalMonthDayNano { months: 0, days: 0, nanoseconds: 300000000000 }"); e.at >= c.start AND e.at < c.start + IntervalMonthDayNano("IntervalMonthDayNano { months: 0, days: 0, nanoseconds: 300000000000 }") (node 5)
+         no key, retracting, state grows with rows of both inputs
+      -> project id, phone, start, CAST(c.phone AS Int64) (node 2)
+           key (id), retracting, no state
+        -> project calls.id, calls.phone, calls.start (node 1)
+             key (id), retracting, no state
+          -> Import calls (node 0)
+               key (id), retracting, no state
+      -> project events.phone, events.at (node 4)
+           no key, retracting, no state
+        -> Import events (node 3)
+             no key, retracting, no state
+
+SELECT c.id FROM calls c WHERE NOT EXISTS (SELECT 1 FROM events e WHERE e.phone BETWEEN c.phone - 2 AND c.phone + 2)
+----
+Materialize (stored by key (id))
+  -> project c.id (node 5)
+       key (id), retracting, no state
+    -> join left anti: __correlated_sq_1.phone >= CAST(c.phone - Int32(2) AS Int64) AND __correlated_sq_1.phone <= CAST(c.phone + Int32(2) AS Int64); ranges: CAST(c.phone + Int32(2) AS Int64) >= __correlated_sq_1.phone; __correlated_sq_1.phone >= CAST(c.phone - Int32(2) AS Int64) AND __correlated_sq_1.phone <= CAST(c.phone + Int32(2) AS Int64) (node 4)
+         key (id), retracting, state grows with rows of both inputs
+      -> project calls.id, calls.phone (node 1)
+           key (id), retracting, no state
+        -> Import calls (node 0)
+             key (id), retracting, no state
+      -> project events.phone (node 3)
+           no key, retracting, no state
+        -> Import events (node 2)
+             no key, retracting, no state
+
+SELECT a.at AS first, b.at AS second FROM events a FULL JOIN events b ON a.phone = b.phone AND a.size <= b.size * 2
+----
+Materialize (stored as counted rows)
+  -> project a.at AS first, b.at AS second (node 2)
+       no key, retracting, no state
+    -> join full outer: a.phone = b.phone AND normalize_key(a.size) <= normalize_key(b.size * Float64(2)); ranges: a.size <= b.size * Float64(2); b.size * Float64(2) >= a.size (node 1)
+         no key, retracting, state grows with rows of both inputs
+      -> Import events (node 0)
+           no key, retracting, no state
+      -> Import events (node 0, shared)
+
+SELECT c.id, d.id AS other FROM calls c JOIN calls d ON c.id = d.id AND c.start <= d.stop
+----
+Materialize (stored by key (id))
+  -> project c.id, d.id AS other (node 4)
+       key (id) or (other), retracting, no state
+    -> join c.id = d.id AND c.start <= d.stop (node 3)
+         key (id) or (id), retracting, state grows with rows of both inputs
+      -> project calls.id, calls.start (node 1)
+           key (id), retracting, no state
+        -> Import calls (node 0)
+             key (id), retracting, no state
+      -> project calls.id, calls.stop (node 2)
+           key (id), retracting, no state
+        -> Import calls (node 0, shared)
