@@ -40,7 +40,7 @@ const QUERIES: &[&str] = &[
     "SELECT k, n FROM l WHERE EXISTS (SELECT 1 FROM r WHERE r.at BETWEEN l.at AND l.until)",
     "SELECT k, n FROM l WHERE NOT EXISTS (SELECT 1 FROM r WHERE r.k = l.k AND r.at < l.at)",
     "SELECT k, n FROM l WHERE n = 1 OR EXISTS (SELECT 1 FROM r WHERE r.at < l.at)",
-    "SELECT k, (SELECT count(*) FROM r WHERE r.n = l.n AND r.at < l.until) AS earlier FROM l",
+    "SELECT l.k, count(r.n) AS earlier FROM l LEFT JOIN r ON r.n = l.n AND r.at < l.until GROUP BY l.k",
     "SELECT l.k, r.n FROM l, r WHERE r.n > l.n AND r.at BETWEEN l.at AND l.until AND l.k = r.k",
     "SELECT l.k, m.n, r.n FROM l JOIN r ON r.at <= l.at JOIN r m ON m.at > l.at AND m.k = r.k",
 ];
