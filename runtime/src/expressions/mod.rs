@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, StringArray};
+use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, StringArray, UInt32Array};
 use datafusion::arrow::compute;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::arrow::record_batch::{RecordBatch, RecordBatchOptions};
@@ -18,7 +18,8 @@ use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::{Expr, Operator, binary_expr};
+use datafusion::logical_expr::utils::{conjunction, split_conjunction};
+use datafusion::logical_expr::{Expr, ExprSchemable, Operator, binary_expr};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 
@@ -53,6 +54,20 @@ pub fn refusal(expression: &Expr) -> Option<String> {
     match visited {
         Ok(_) => reason,
         Err(error) => Some(error.to_string()),
+    }
+}
+
+/// Whether an expression has a value for every row: a column, a constant, or an integer as a wider number.
+pub fn never_fails(expression: &Expr, schema: &DFSchema) -> bool {
+    match expression {
+        Expr::Column(_) | Expr::Literal(..) => true,
+        Expr::Cast(cast) => {
+            let from = cast.expr.get_type(schema);
+            matches!(cast.expr.as_ref(), Expr::Column(_))
+                && matches!(from, Ok(DataType::Int16 | DataType::Int32))
+                && matches!(cast.field.data_type(), DataType::Int32 | DataType::Int64 | DataType::Float64)
+        }
+        _ => false,
     }
 }
 
@@ -166,6 +181,23 @@ impl BoundExprs {
         self.expressions.iter().map(|expression| expression.evaluate(batch)?.into_array(rows)).collect()
     }
 
+    /// The value of one of the expressions for each row of a batch, NULL where it fails, and where that is, if anywhere.
+    pub fn evaluate_or_null(&self, index: usize, batch: &RecordBatch) -> Result<(ArrayRef, Option<BooleanArray>)> {
+        let expression = &self.expressions[index];
+        if let Ok(column) = expression.evaluate(batch).and_then(|value| value.into_array(batch.num_rows())) {
+            return Ok((column, None));
+        }
+        let alone = BoundExprs { expressions: vec![expression.clone()], texts: vec![self.texts[index].clone()] };
+        let evaluated = alone.evaluate("", &Delta::insert(batch.clone()), &mut Output::default())?;
+        let mut failed = evaluated.failed.into_iter().peekable();
+        let mut next = 0u32..;
+        let positions: UInt32Array = (0..batch.num_rows() as u32)
+            .map(|row| if failed.next_if_eq(&row).is_some() { None } else { next.next() })
+            .collect();
+        let failed = BooleanArray::from_iter(positions.iter().map(|position| Some(position.is_none())));
+        Ok((compute::take(&evaluated.columns[0], &positions, None)?, Some(failed)))
+    }
+
     /// Evaluates all expressions over a delta. A row for which one fails is left out of the result and goes to
     /// the errors output in the name of the operator.
     pub fn evaluate(&self, operator: &str, delta: &Delta, output: &mut Output) -> Result<Evaluated> {
@@ -251,11 +283,15 @@ pub struct Predicate {
 impl Predicate {
     /// Binds a predicate to the columns of a plan's output. The error is the reason for which it is refused.
     pub fn bind(predicate: &Expr, schema: &DFSchema, session: &SessionState) -> Result<Self, String> {
-        let conjuncts = datafusion::logical_expr::utils::split_conjunction(predicate)
-            .into_iter()
-            .map(|conjunct| BoundExprs::bind([conjunct], schema, session))
-            .collect::<Result<_, _>>()?;
-        Ok(Predicate { conjuncts, text: readable(predicate) })
+        Self::all_of(split_conjunction(predicate), schema, session)
+    }
+
+    /// Binds a predicate that is given by its conjuncts; without any it is always true.
+    pub fn all_of(predicates: Vec<&Expr>, schema: &DFSchema, session: &SessionState) -> Result<Self, String> {
+        let bind = |conjunct: &&Expr| BoundExprs::bind([*conjunct], schema, session);
+        let conjuncts = predicates.iter().map(bind).collect::<Result<_, _>>()?;
+        let text = conjunction(predicates.into_iter().cloned()).map_or_else(String::new, |all| readable(&all));
+        Ok(Predicate { conjuncts, text })
     }
 
     /// The predicate as text, for EXPLAIN.

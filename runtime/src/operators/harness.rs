@@ -167,6 +167,15 @@ impl Harness {
         self.nodes().iter().filter_map(held).filter(|(_, entries)| *entries > 0).collect()
     }
 
+    /// What the operators say of themselves, inputs first.
+    pub fn details(&self) -> Vec<String> {
+        let detail = |node: &Node| match &node.kind {
+            NodeKind::Import(_) => String::new(),
+            NodeKind::Operator(spec) => spec.detail(),
+        };
+        self.dataflow.nodes().iter().map(detail).collect()
+    }
+
     /// What is known of the result.
     pub fn properties(&self) -> &Properties {
         &self.dataflow.node(self.dataflow.output()).properties

@@ -261,6 +261,25 @@ impl StateTable {
         }
     }
 
+    /// At most `limit` entries whose key begins with the prefix, from one key to before another, in key order.
+    pub fn entries_between(
+        &self,
+        partition: u16,
+        prefix: &[u8],
+        keys: std::ops::Range<&[u8]>,
+        limit: usize,
+    ) -> Result<Vec<Entry>> {
+        let partition = self.place(partition);
+        let mut cache = self.cache.borrow_mut();
+        let (_, last) = prefix_range(cache.table(), partition, prefix);
+        let start = layout::store_key(cache.table(), partition, keys.start);
+        let end = layout::store_key(cache.table(), partition, keys.end).min(last);
+        match self.probe_prefix(&mut cache, partition, prefix)? {
+            true => Ok(cache.entries(&start, &end, limit)),
+            false => self.merged(&mut cache, &start, &end, limit),
+        }
+    }
+
     /// Whether all entries under a prefix are in memory; reads them if they are few.
     fn probe_prefix(&self, cache: &mut TableCache, partition: u16, prefix: &[u8]) -> Result<bool> {
         Ok(cache.covers(partition, prefix)

@@ -72,6 +72,18 @@ impl Generator {
             let (kind, operator) = (self.pick(&["JOIN", "LEFT JOIN", "RIGHT JOIN"]), self.pick(&["<", ">=", "<>"]));
             return From { sql: format!("{} {kind} {} ON {a} {operator} {b}", left.sql, right.sql), scope };
         }
+        if self.chance(0.25)
+            && let Some(range) = self.range(&left.scope, &right.scope)
+        {
+            let residual = if self.chance(0.3) { format!(" AND {}", self.condition(&scope, 1)) } else { String::new() };
+            let (kind, on) = if self.chance(0.5) {
+                let kind = self.pick(&["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]);
+                (kind, format!("{a} = {b} AND {range}{residual}"))
+            } else {
+                (self.pick(&["JOIN", "LEFT JOIN", "RIGHT JOIN"]), format!("{range}{residual}"))
+            };
+            return From { sql: format!("{} {kind} {} ON {on}", left.sql, right.sql), scope };
+        }
         let mut on = format!("{a} = {b}");
         if self.chance(0.3) {
             let (a, b) = self.pick(&pairs);
@@ -100,6 +112,40 @@ impl Generator {
         let rows: Vec<String> = (0..self.between(1, 4)).map(|_| format!("({})", self.literal(kind, true))).collect();
         let scope = vec![Column { name: format!("{alias}.{column}"), kind }];
         From { sql: format!("(VALUES {}) {alias}({column})", rows.join(", ")), scope }
+    }
+
+    /// A condition that holds the values of one side between those of the other, or above or below them.
+    fn range(&mut self, left: &[Column], right: &[Column]) -> Option<String> {
+        let (of_bounds, bounded) = if self.chance(0.5) { (left, right) } else { (right, left) };
+        let value = self.pick(bounded);
+        let kind = value.kind;
+        let low = self.column_of(of_bounds, kind).filter(|_| kind != Type::Bool)?;
+        let high = self.column_of(of_bounds, kind)?;
+        let value = match self.between(0, 5) {
+            0 => self.expression(bounded, kind, 1),
+            _ => value.name,
+        };
+        let (below, above) = match kind {
+            Type::Timestamp => {
+                let distance = self.pick(&["30 minutes", "6 hours", "1 day", "1 month", "0 seconds"]);
+                (format!("{low} - INTERVAL '{distance}'"), format!("{low} + INTERVAL '{distance}'"))
+            }
+            Type::Int | Type::Big => {
+                let distance = self.between(0, 6);
+                (format!("{low} - {distance}"), format!("{low} + {distance}"))
+            }
+            Type::Float => (format!("{low} - 1.5"), format!("{low} + 1.5")),
+            _ => (low.clone(), self.expression(of_bounds, kind, 1)),
+        };
+        Some(match self.between(0, 6) {
+            0 => format!("{value} BETWEEN {low} AND {high}"),
+            1 => format!("{value} BETWEEN {low} AND {above}"),
+            2 => format!("{value} > {below} AND {value} < {above}"),
+            3 => format!("{low} <= {value} AND {value} < {}", self.expression(of_bounds, kind, 1)),
+            4 => format!("{value} BETWEEN {below} AND {low}"),
+            5 => format!("{low} {} {value}", self.pick(&["<", "<=", ">", ">="])),
+            _ => format!("{above} {} {value}", self.pick(&["<", ">="])),
+        })
     }
 
     fn time_window(&mut self, relation: &Relation) -> Option<From> {
@@ -271,18 +317,22 @@ impl Generator {
         }
         let (outer, key) = self.pair(&shared);
         let condition = self.condition(&inner.scope, 1);
-        let correlated = if self.chance(0.4) {
+        let range = if self.chance(0.25) { self.range(&from.scope, &inner.scope) } else { None };
+        let correlated = if let Some(range) = range {
+            format!("{condition} AND {range}")
+        } else if self.chance(0.4) {
             let (outer, inner) = self.pick(&shared);
             format!("{condition} AND {inner} {} {outer}", self.pick(&["<", ">=", "<>"]))
         } else {
             condition.clone()
         };
+        let equal = if self.chance(0.7) { format!("{key} = {outer} AND ") } else { String::new() };
         let form = self.between(0, 3);
         let predicate = match form {
             0 => format!("{outer} IN (SELECT {key} FROM {} WHERE {condition})", inner.sql),
             1 => format!("{outer} NOT IN (SELECT {key} FROM {} WHERE {correlated})", inner.sql),
-            2 => format!("EXISTS (SELECT 1 FROM {} WHERE {key} = {outer} AND {correlated})", inner.sql),
-            _ => format!("NOT EXISTS (SELECT 1 FROM {} WHERE {key} = {outer} AND {correlated})", inner.sql),
+            2 => format!("EXISTS (SELECT 1 FROM {} WHERE {equal}{correlated})", inner.sql),
+            _ => format!("NOT EXISTS (SELECT 1 FROM {} WHERE {equal}{correlated})", inner.sql),
         };
         // Under OR, DataFusion takes NOT IN for true where it is unknown.
         let predicate = if form != 1 && self.chance(0.3) {

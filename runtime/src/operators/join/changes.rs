@@ -4,6 +4,7 @@ use datafusion::arrow::array::{Array, ArrayRef, BooleanArray};
 use datafusion::arrow::buffer::NullBuffer;
 
 use super::kept::Kept;
+use super::reach::{Reach, Reaches, Stretch};
 use crate::delta::Delta;
 use crate::delta::consolidate::{Groups, group};
 use crate::delta::key::{KeyEncoder, Keys, partition_of_hash};
@@ -36,11 +37,20 @@ pub(super) struct Changes {
     /// Positions of the changed rows in what is above.
     rows: Vec<u32>,
     weights: Vec<i64>,
+    /// What rows of the other side are met, if that is in an order.
+    reaches: Option<Reaches>,
 }
 
 impl Changes {
     /// What a delta changes, by key.
-    pub(super) fn new(delta: &Delta, keys: &[usize], encoder: &KeyEncoder, kept: &Kept) -> Result<Self> {
+    pub(super) fn new(
+        delta: &Delta,
+        keys: &[usize],
+        encoder: &KeyEncoder,
+        kept: &Kept,
+        of_other: Option<&Reach>,
+    ) -> Result<Self> {
+        let reaches = of_other.map(|reach| reach.of(delta)).transpose()?;
         let columns: Vec<ArrayRef> = keys.iter().map(|key| delta.batch().column(*key).clone()).collect();
         let keys = encoder.encode_rows(&columns, delta.len())?;
         let payloads = kept.encode(delta)?;
@@ -57,7 +67,7 @@ impl Changes {
         }
         let changed = same.first_rows.iter().copied().zip(sums).filter(|(_, sum)| *sum != 0);
         let (rows, weights) = changed.unzip();
-        Ok(Changes { keys, payloads, bytes, ends, rows, weights })
+        Ok(Changes { keys, payloads, bytes, ends, rows, weights, reaches })
     }
 
     /// How many rows change.
@@ -78,6 +88,11 @@ impl Changes {
     /// Key and payload of a changed row.
     pub(super) fn row(&self, change: usize) -> &[u8] {
         slice(&self.bytes, &self.ends, self.rows[change] as usize)
+    }
+
+    /// The stretches of the other side that a changed row meets, if that side is in an order.
+    pub(super) fn reach(&self, change: usize) -> Option<impl Iterator<Item = &Stretch>> {
+        self.reaches.as_ref().map(|reaches| reaches.of(self.rows[change] as usize))
     }
 
     /// By how much a row's weight changes.
@@ -131,6 +146,11 @@ impl<'a> Touched<'a> {
     pub(super) fn partition(&self, side: usize, change: usize) -> u16 {
         let member = change + if side == 0 { 0 } else { self.changes[0].len() };
         partition_of_hash(self.groups.hashes[self.groups.of_row[member] as usize])
+    }
+
+    /// What changes on either side.
+    pub(super) fn changes(&self) -> &'a [Changes; 2] {
+        self.changes
     }
 
     /// The changed rows of a side under a key.

@@ -7,8 +7,9 @@ use datafusion::arrow::datatypes::SchemaRef;
 
 use super::changes::split_at_nulls;
 use super::kept::{Kept, Source};
+use super::reach::Reach;
 use super::state::{Added, SideState};
-use super::{Join, NAME, Side};
+use super::{Join, Side};
 use crate::Epoch;
 use crate::delta::Delta;
 use crate::delta::consolidate::{Groups, group};
@@ -28,17 +29,19 @@ pub(super) struct InnerJoin {
     sides: [KeptSide; 2],
 }
 
-/// One side: its rows, and the form in which they are kept.
+/// One side: its rows, the form in which they are kept, and how those in an order are found.
 struct KeptSide {
     state: SideState,
     form: Kept,
+    reach: Option<Reach>,
 }
 
 impl KeptSide {
     fn new(side: &Side, schema: &SchemaRef, table: StateTable) -> Result<Self> {
         Ok(KeptSide {
             state: SideState::new(table, side.unique, side.adds_new_rows_only),
-            form: Kept::new(&side.keys, side.width, schema)?,
+            form: Kept::new(&side.keys, side.width, side.order.as_ref(), schema)?,
+            reach: side.order.as_ref().map(Reach::new).transpose()?,
         })
     }
 }
@@ -55,21 +58,23 @@ impl InnerJoin {
 
     /// Pairs the rows of a delta with the rows kept of the other side.
     fn pair(&self, port: usize, delta: &Delta, keys: &Keys, groups: &Groups, output: &mut Output) -> Result<()> {
-        let (starts, members) = groups.members();
         let mut pairs = Pairs::default();
-        self.sides[1 - port].state.find(keys, groups, |group, weight, payload| {
-            let stored = pairs.stored.len() as u32;
-            pairs.stored.push(payload);
-            for row in &members[starts[group] as usize..starts[group + 1] as usize] {
-                pairs.rows.push(*row);
-                pairs.stored_of.push(stored);
-                pairs.weights.push(weight * delta.weight(*row as usize));
-            }
+        let mut found = |rows: &[u32], weight: i64, payload: Bytes| -> Result<()> {
+            pairs.add(rows, weight, payload, delta);
             if pairs.rows.len() >= PAIRS_MAX {
                 self.emit(port, delta, std::mem::take(&mut pairs), output)?;
             }
             Ok(())
-        })?;
+        };
+        let other = &self.sides[1 - port];
+        match &other.reach {
+            Some(reach) => other.state.find_within(keys, groups, &reach.of(delta)?, found)?,
+            None => {
+                let (starts, members) = groups.members();
+                let rows = |group: usize| &members[starts[group] as usize..starts[group + 1] as usize];
+                other.state.find(keys, groups, |group, weight, payload| found(rows(group), weight, payload))?;
+            }
+        }
         self.emit(port, delta, pairs, output)
     }
 
@@ -99,7 +104,7 @@ impl InnerJoin {
         let all_one = pairs.weights.iter().all(|weight| *weight == 1);
         let joined = Delta::new(batch, (!all_one).then(|| Int64Array::from(pairs.weights)));
         let joined = match &self.spec.condition {
-            Some(condition) => condition.filter(NAME, joined, output)?,
+            Some(condition) => condition.filter(joined, output)?,
             None => joined,
         };
         output.emit(joined);
@@ -116,6 +121,22 @@ struct Pairs {
     rows: Vec<u32>,
     stored_of: Vec<u32>,
     weights: Vec<i64>,
+}
+
+impl Pairs {
+    /// Pairs rows of a delta with a kept one.
+    fn add(&mut self, rows: &[u32], weight: i64, payload: Bytes, delta: &Delta) {
+        if rows.is_empty() {
+            return;
+        }
+        let stored = self.stored.len() as u32;
+        self.stored.push(payload);
+        for row in rows {
+            self.rows.push(*row);
+            self.stored_of.push(stored);
+            self.weights.push(weight * delta.weight(*row as usize));
+        }
+    }
 }
 
 impl Operator for InnerJoin {

@@ -17,7 +17,8 @@ use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::{Expr, ExprSchemable, Filter, Join as LogicalJoin, JoinType, LogicalPlan, cast, lit};
 use plan::{Lower, LowerContext, Lowered, NodeId, PlanError};
 
-use super::{Join, JoinDefinition, NAME, Side};
+use super::condition::Condition;
+use super::{Join, JoinDefinition, NAME, Side, ranges};
 use crate::delta::key::KeyEncoder;
 use crate::expressions::{BoundExprs, Predicate, readable};
 use crate::operators::project::extend;
@@ -36,10 +37,18 @@ impl Lower for JoinDefinition {
             Ok(bound) => bound,
             Err(reason) => return Ok(Lowered::Declined(Some(reason))),
         };
-        let (left_node, left) = side(&join.left, &keys.left, context)?;
-        let (right_node, right) = side(&join.right, &keys.right, context)?;
+        let (left_node, mut left) = side(&join.left, &keys.left, context)?;
+        let (right_node, mut right) = side(&join.right, &keys.right, context)?;
         let nulls_are_equal = join.null_equality == NullEquality::NullEqualsNull;
         let condition_schema = pair_schema(join).map_err(|error| PlanError::internal(error.strip_backtrace()))?;
+        let mut condition = condition.map(|whole| Condition { whole, ranged: None });
+        if let (Some(condition), Some(filter)) = (&mut condition, &join.filter) {
+            let (schemas, needs_order) = ([join.left.schema(), join.right.schema()], [!left.unique, !right.unique]);
+            let found =
+                ranges::find(filter, schemas.map(AsRef::as_ref), needs_order, &condition_schema, context.session());
+            ([left.order, right.order], condition.ranged) = found.map_err(PlanError::internal)?;
+        }
+        let text = text(join, [&left, &right]);
         let spec = Join {
             join_type: join.join_type,
             pads_like_rows: pads_like_rows(join.join_type, [&left, &right], nulls_are_equal),
@@ -49,7 +58,7 @@ impl Lower for JoinDefinition {
             condition,
             pair_schema: condition_schema.inner().clone(),
             schema: join.schema.inner().clone(),
-            text: text(join),
+            text,
         };
         Ok(Lowered::Node(context.add(Arc::new(spec), vec![left_node, right_node])))
     }
@@ -86,13 +95,15 @@ fn pads_like_rows(join_type: JoinType, sides: [&Side; 2], nulls_are_equal: bool)
     }
 }
 
-fn text(join: &LogicalJoin) -> String {
+fn text(join: &LogicalJoin, sides: [&Side; 2]) -> String {
     let keys = join.on.iter().map(|(left, right)| format!("{} = {}", readable(left), readable(right)));
     let condition = join.filter.as_ref().filter(|filter| **filter != lit(true));
     let parts: Vec<String> = keys.chain(condition.map(readable)).collect();
     let parts = if parts.is_empty() { "every pair".to_string() } else { parts.join(" AND ") };
+    let ranges: Vec<&str> = sides.iter().filter_map(|side| Some(side.order.as_ref()?.text.as_str())).collect();
+    let ranges = if ranges.is_empty() { String::new() } else { format!("; ranges: {}", ranges.join("; ")) };
     let join_type = match join.join_type {
-        JoinType::Inner => return parts,
+        JoinType::Inner => return parts + &ranges,
         JoinType::Left => "left outer",
         JoinType::Right => "right outer",
         JoinType::Full => "full outer",
@@ -103,7 +114,7 @@ fn text(join: &LogicalJoin) -> String {
         JoinType::LeftMark => "left mark",
         JoinType::RightMark => "right mark",
     };
-    format!("{join_type}: {parts}")
+    format!("{join_type}: {parts}{ranges}")
 }
 
 /// The pairs of key expressions, brought to one type each.
@@ -152,7 +163,7 @@ fn side(plan: &LogicalPlan, keys: &[Expr], context: &mut dyn LowerContext) -> Re
     let properties = context.properties(node);
     let unique = properties.keys.iter().any(|key| key.iter().all(|column| keys.contains(column)));
     let adds_new_rows_only = properties.append_only && !properties.keys.is_empty();
-    Ok((node, Side { keys, width: nullable.len(), nullable, unique, adds_new_rows_only }))
+    Ok((node, Side { keys, width: nullable.len(), nullable, unique, adds_new_rows_only, order: None }))
 }
 
 /// Lowers a null-aware anti join as anti joins that are not.

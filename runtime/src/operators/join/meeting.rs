@@ -3,7 +3,8 @@
 
 use std::ops::Range;
 
-use super::changes::Touched;
+use super::changes::{Changes, Touched};
+use super::reach::Stretch;
 use super::tallies::Tally;
 
 /// Rows of one side.
@@ -35,6 +36,20 @@ impl Rows {
         let matches = if before.weight == 0 { 0 } else { before.matches };
         self.before.push(Tally { weight: before.weight, matches });
         self.after.push(Tally { weight, matches });
+    }
+
+    /// Of rows that are in the order of their payloads, those within a stretch.
+    pub(super) fn within(&self, rows: &Range<usize>, stretch: &Stretch) -> Range<usize> {
+        let first_not_before = |bytes: &[u8]| {
+            let (mut low, mut high) = (rows.start, rows.end);
+            while low < high {
+                let middle = low + (high - low) / 2;
+                if self.payload(middle) < bytes { low = middle + 1 } else { high = middle }
+            }
+            low
+        };
+        let start = first_not_before(&stretch.start);
+        start..first_not_before(&stretch.end).max(start)
     }
 
     /// The span of a row.
@@ -73,6 +88,9 @@ pub(super) struct Part {
     pub(super) rows: Range<usize>,
     /// How many of them, from the first on, change.
     pub(super) changed: usize,
+    /// Where the side is in an order: which changes these are. Then both these rows and the others are in the order of
+    /// their payloads.
+    pub(super) changes: Vec<usize>,
     /// Whether these are all rows of the key.
     pub(super) whole: bool,
 }
@@ -81,6 +99,11 @@ impl Part {
     /// The rows that change.
     pub(super) fn changed_rows(&self) -> Range<usize> {
         self.rows.start..self.rows.start + self.changed
+    }
+
+    /// The others.
+    fn unchanged_rows(&self) -> Range<usize> {
+        self.rows.start + self.changed..self.rows.end
     }
 }
 
@@ -93,13 +116,28 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// For each row of the left side those of the right with which it makes a pair that changes.
-    pub(super) fn pairs(&self) -> impl Iterator<Item = (usize, Range<usize>)> {
+    /// The pairs that may change, in blocks: each of these rows of the left side with each of those of the right.
+    pub(super) fn blocks(&self, rows: &[Rows; 2], changes: &[Changes; 2], blocks: &mut Vec<[Range<usize>; 2]>) {
+        blocks.clear();
         let [left, right] = &self.parts;
-        left.rows.clone().map(move |row| {
-            let changed = row < left.changed_rows().end;
-            (row, if changed { right.rows.clone() } else { right.changed_rows() })
-        })
+        if left.changes.is_empty() && right.changes.is_empty() {
+            blocks.push([left.changed_rows(), right.rows.clone()]);
+            blocks.push([left.unchanged_rows(), right.changed_rows()]);
+            return;
+        }
+        let others = [vec![right.changed_rows(), right.unchanged_rows()], vec![left.unchanged_rows()]];
+        for (side, others) in others.iter().enumerate() {
+            let part = &self.parts[side];
+            for (row, change) in part.changed_rows().zip(&part.changes) {
+                let block = |met: Range<usize>| if side == 0 { [row..row + 1, met] } else { [met, row..row + 1] };
+                for others in others {
+                    match changes[side].reach(*change) {
+                        Some(reach) => blocks.extend(reach.map(|at| block(rows[1 - side].within(others, at)))),
+                        None => blocks.push(block(others.clone())),
+                    }
+                }
+            }
+        }
     }
 }
 

@@ -36,6 +36,9 @@
 //!
 //! `x NOT IN (subquery)` is three anti joins, see [`lower`].
 //!
+//! Where the condition bounds an expression of one side by expressions of the other, "all of the other side's under the
+//! key" are only those between the bounds: the rows of that side are kept in the order of that expression, see [`ranges`].
+//!
 //! State: one table a side, see [`state`] for inner joins and [`tallies`] for the others.
 
 use std::any::Any;
@@ -44,16 +47,22 @@ use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::logical_expr::JoinType;
 use plan::{Cost, Distribution, Extent, Properties, Spec, StateBound};
 
+use self::condition::Condition;
+use self::ranges::Order;
 use super::{BuildContext, Operator, OperatorDef, spec_of};
 use crate::error::Result;
-use crate::expressions::Predicate;
 
 mod changes;
+mod condition;
 mod inner;
 mod kept;
 mod lower;
 mod meeting;
 mod preserving;
+#[cfg(test)]
+mod range_tests;
+mod ranges;
+mod reach;
 mod state;
 mod tallies;
 #[cfg(test)]
@@ -81,6 +90,8 @@ struct Side {
     unique: bool,
     /// Rows of the input are unique and stay.
     adds_new_rows_only: bool,
+    /// The order in which rows are kept, if the condition bounds it.
+    order: Option<Order>,
 }
 
 /// A join as data.
@@ -91,7 +102,7 @@ struct Join {
     sides: [Side; 2],
     key_types: Vec<DataType>,
     nulls_are_equal: bool,
-    condition: Option<Predicate>,
+    condition: Option<Condition>,
     /// Columns of pairs: those of both sides.
     pair_schema: SchemaRef,
     /// Whether a row without partner may look like a pair, or like a row of the other side without partner.
@@ -198,8 +209,8 @@ impl Spec for Join {
     }
 
     fn version(&self) -> u32 {
-        // What is kept of a side follows from the type of the join, from whether matches are counted, and from whether
-        // its keys are unique.
+        // What is kept of a side follows from the type of the join, from whether matches are counted, from whether its keys
+        // are unique, and from its order.
         let join_type = match self.join_type {
             JoinType::Inner => 1,
             JoinType::Left => 2,
@@ -213,7 +224,14 @@ impl Spec for Join {
             JoinType::RightMark => 18,
         };
         let counts_matches = u32::from(self.counts_matches(0) || self.counts_matches(1));
-        4 * (join_type + counts_matches) + u32::from(self.sides[0].unique) + 2 * u32::from(self.sides[1].unique)
+        let orders = self.sides.iter().map(|side| match &side.order {
+            None => 0,
+            Some(order) if order.may_fail => 2,
+            Some(_) => 1,
+        });
+        let orders = orders.fold(0, |all, order| 3 * all + order);
+        let unique = u32::from(self.sides[0].unique) + 2 * u32::from(self.sides[1].unique);
+        128 * orders + 4 * (join_type + counts_matches) + unique
     }
 
     fn schema(&self) -> SchemaRef {
@@ -242,7 +260,7 @@ impl Spec for Join {
     fn cost(&self) -> Cost {
         if self.sides.iter().all(|side| side.unique) {
             Cost::Constant
-        } else if self.sides[0].keys.is_empty() {
+        } else if self.sides[0].keys.is_empty() && self.sides.iter().any(|side| side.order.is_none()) {
             Cost::Input
         } else {
             Cost::Matches

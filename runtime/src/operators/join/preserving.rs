@@ -12,11 +12,12 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::logical_expr::JoinType;
 
+use super::Join;
 use super::changes::{Changes, Touched, split_at_nulls};
 use super::kept::Kept;
 use super::meeting::{Meeting, Part, Presence, Span};
+use super::reach::Reach;
 use super::tallies::{KeptRow, TalliedRows, Tally};
-use super::{Join, NAME};
 use crate::Epoch;
 use crate::delta::consolidate::take_rows;
 use crate::delta::key::KeyEncoder;
@@ -41,11 +42,12 @@ pub(super) struct PreservingJoin {
     pending: [Vec<Delta>; 2],
 }
 
-/// One side: its rows, and the form in which they are kept.
+/// One side: its rows, the form in which they are kept, and how those in an order are found.
 struct KeptSide {
     input: SchemaRef,
     rows: TalliedRows,
     form: Kept,
+    reach: Option<Reach>,
 }
 
 impl KeptSide {
@@ -55,7 +57,8 @@ impl KeptSide {
         Ok(KeptSide {
             input: input.clone(),
             rows: TalliedRows::new(table, spec.sides[side].unique || width == 0, counts_matches),
-            form: Kept::new(&spec.sides[side].keys, width, input)?,
+            form: Kept::new(&spec.sides[side].keys, width, spec.sides[side].order.as_ref(), input)?,
+            reach: spec.sides[side].order.as_ref().map(Reach::new).transpose()?,
         })
     }
 }
@@ -136,7 +139,8 @@ impl PreservingJoin {
                 emitted.emit(self.alone(side, columns, weights, false)?);
             }
         }
-        Changes::new(&delta, &of_side.keys, &self.encoder, &self.sides[side].form)
+        let (form, of_other) = (&self.sides[side].form, self.sides[1 - side].reach.as_ref());
+        Changes::new(&delta, &of_side.keys, &self.encoder, form, of_other)
     }
 
     /// Reads what is needed of a side whatever changes on the other one.
@@ -177,7 +181,8 @@ impl PreservingJoin {
         Ok(())
     }
 
-    /// Adds the rows of a key on one side: those that change, and the others if all are wanted.
+    /// Adds the rows of a key on one side: those that change, and the others if all are wanted, of which those out of reach
+    /// of all changes are left out.
     fn part(
         &self,
         side: usize,
@@ -192,10 +197,21 @@ impl PreservingJoin {
         let (partition, bytes) = touched.key(key);
         let mut kept = match known {
             Known::Keys(kept) => std::mem::take(&mut kept[key]),
+            Known::Rows(_) if all && self.sides[side].reach.is_some() => {
+                let reaches =
+                    touched.changed(key, 1 - side).filter_map(|change| touched.changes()[1 - side].reach(change));
+                self.sides[side].rows.within(partition, bytes, reaches.flatten())?
+            }
             Known::Rows(_) if all => self.sides[side].rows.of_key(partition, bytes)?,
             Known::Rows(_) => Vec::new(),
         };
-        for change in touched.changed(key, side) {
+        // Which changes these are is kept only where changes have a reach.
+        let has_reach = self.sides.iter().any(|side| side.reach.is_some());
+        let mut changed: Vec<usize> = touched.changed(key, side).filter(|_| has_reach).collect();
+        if self.sides[side].reach.is_some() {
+            changed.sort_unstable_by_key(|change| changes.payload(*change));
+        }
+        for change in changed.iter().copied().chain(touched.changed(key, side).filter(|_| !has_reach)) {
             let payload = changes.payload(change);
             let found = kept.binary_search_by(|(other, _)| other.as_ref().cmp(payload)).ok();
             let before = match (&*known, found) {
@@ -209,12 +225,12 @@ impl PreservingJoin {
                 kept[found].1.weight = 0;
             }
         }
-        let changed = rows.len() - start;
+        let count = rows.len() - start;
         for (payload, tally) in kept.iter().filter(|(_, tally)| tally.weight != 0) {
             rows.push(span, payload, *tally, 0);
         }
         let whole = all || matches!(known, Known::Keys(_));
-        Ok(Part { rows: start..rows.len(), changed, whole })
+        Ok(Part { rows: start..rows.len(), changed: count, changes: changed, whole })
     }
 
     /// Emits what changes for the rows of a meeting, and keeps their new tallies.
@@ -235,7 +251,7 @@ impl PreservingJoin {
             }
         }
         if self.spec.looks_at_pairs() {
-            self.pair(&mut meeting, &columns, emitted)?;
+            self.pair(&mut meeting, touched, &columns, emitted)?;
         }
         for side in 0..2 {
             self.write(side, &meeting, touched);
@@ -283,11 +299,18 @@ impl PreservingJoin {
     }
 
     /// Looks at all pairs that change.
-    fn pair(&self, meeting: &mut Meeting, columns: &[Vec<ArrayRef>; 2], emitted: &mut Output) -> Result<()> {
-        let mut pairs = Pairs::default();
+    fn pair(
+        &self,
+        meeting: &mut Meeting,
+        touched: &Touched<'_>,
+        columns: &[Vec<ArrayRef>; 2],
+        emitted: &mut Output,
+    ) -> Result<()> {
+        let (mut pairs, mut blocks) = (Pairs::default(), Vec::new());
         for span in std::mem::take(&mut meeting.spans) {
-            for (left, others) in span.pairs() {
-                for right in others {
+            span.blocks(&meeting.rows, touched.changes(), &mut blocks);
+            for [lefts, rights] in blocks.drain(..) {
+                for (left, right) in lefts.flat_map(|left| rights.clone().map(move |right| (left, right))) {
                     let product = |tallies: [&[Tally]; 2]| tallies[0][left].weight * tallies[1][right].weight;
                     let [of_left, of_right] = &meeting.rows;
                     let weight =
@@ -330,7 +353,7 @@ impl PreservingJoin {
             emitted.emit(delta);
             return Ok(());
         };
-        let passing = condition.positions(NAME, &delta, emitted)?;
+        let passing = condition.positions(&delta, emitted)?;
         for pair in &passing {
             let [left, right] = [0, 1].map(|side: usize| rows[side].value(*pair as usize) as usize);
             let [of_left, of_right] = &mut meeting.rows;

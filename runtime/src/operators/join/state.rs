@@ -4,11 +4,13 @@
 //! `key bytes ++ payload bytes → weight (i64, big endian)`, never 0; the rows of a key are the entries under its prefix.
 //! Where they are unique, an entry a key: `key bytes → items`, each `weight (i64) ++ length (u32) ++ payload`, big endian.
 //! There is one item then, but while an epoch is being absorbed a new row may come before the old one goes.
+//! Rows in an order ([`super::reach`]) are always in the first layout.
 //!
 //! The payload is the row without the columns that the key tells exactly. The partition is that of the key bytes.
 
 use bytes::Bytes;
 
+use super::reach::{Reaches, Sweep, merge, read};
 use crate::delta::consolidate::{Groups, group};
 use crate::delta::key::{Keys, partition_of_hash};
 use crate::delta::rows::EncodedRows;
@@ -65,6 +67,29 @@ impl SideState {
             let key = keys.row(*row as usize);
             for (entry, weight) in self.table.scan_prefix(partition_of_hash(*hash), key)? {
                 found(index, weight_of(&weight)?, entry.slice(key.len()..))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows kept under each of the keys within reach of its rows: `found(rows of the delta, weight, payload)`.
+    pub(super) fn find_within(
+        &self,
+        keys: &Keys,
+        groups: &Groups,
+        reaches: &Reaches,
+        mut found: impl FnMut(&[u32], i64, Bytes) -> Result<()>,
+    ) -> Result<()> {
+        let (starts, members) = groups.members();
+        for (group, (first, hash)) in groups.first_rows.iter().zip(&groups.hashes).enumerate() {
+            let (key, partition) = (keys.row(*first as usize), partition_of_hash(*hash));
+            let rows = &members[starts[group] as usize..starts[group + 1] as usize];
+            let mut sweep = Sweep::new(reaches, rows);
+            for stretch in merge(rows.iter().flat_map(|row| reaches.of(*row as usize))) {
+                read(&self.table, partition, key, stretch, |payload, weight| {
+                    let rows = sweep.at(&payload);
+                    found(rows, weight_of(&weight)?, payload)
+                })?;
             }
         }
         Ok(())

@@ -9,6 +9,7 @@
 
 use bytes::Bytes;
 
+use super::reach::{Stretch, merge, read};
 use crate::error::{Error, Result};
 use crate::state::StateTable;
 
@@ -58,6 +59,23 @@ impl TalliedRows {
     pub(super) fn of_key(&self, partition: u16, key: &[u8]) -> Result<Vec<KeptRow>> {
         let entries = self.table.scan_prefix(partition, key)?.into_iter();
         entries.map(|(entry, tally)| Ok((entry.slice(key.len()..), self.decode(&tally)?.0))).collect()
+    }
+
+    /// The rows under a key within these stretches, in the order of their payloads, where there is one entry a row.
+    pub(super) fn within<'a>(
+        &self,
+        partition: u16,
+        key: &[u8],
+        stretches: impl IntoIterator<Item = &'a Stretch>,
+    ) -> Result<Vec<KeptRow>> {
+        let mut rows = Vec::new();
+        for stretch in merge(stretches) {
+            read(&self.table, partition, key, stretch, |payload, tally| {
+                rows.push((payload, self.decode(&tally)?.0));
+                Ok(())
+            })?;
+        }
+        Ok(rows)
     }
 
     /// The tallies of rows, each given by key and payload, where there is one entry a row.

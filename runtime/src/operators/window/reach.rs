@@ -5,6 +5,7 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{NullTreatment, WindowFunction, WindowFunctionDefinition};
 use datafusion::logical_expr::{Expr, ExprSchemable, WindowFrameBound, WindowFrameUnits};
 
+use crate::expressions::never_fails;
 use crate::limits::WINDOW_REACH_ROWS_MAX;
 
 /// The number of rows that a function looks back and ahead at most; none if it may look at any, or if it may fail: a row
@@ -37,20 +38,6 @@ pub(super) fn of(function: &WindowFunction, schema: &DFSchema) -> Option<usize> 
         },
     };
     reach.filter(|rows| *rows <= WINDOW_REACH_ROWS_MAX)
-}
-
-/// A column, a constant, or an integer as a wider number.
-fn never_fails(expression: &Expr, schema: &DFSchema) -> bool {
-    match expression {
-        Expr::Column(_) | Expr::Literal(..) => true,
-        Expr::Cast(cast) => {
-            let from = cast.expr.get_type(schema);
-            matches!(cast.expr.as_ref(), Expr::Column(_))
-                && matches!(from, Ok(DataType::Int16 | DataType::Int32))
-                && matches!(cast.field.data_type(), DataType::Int32 | DataType::Int64 | DataType::Float64)
-        }
-        _ => false,
-    }
 }
 
 fn is_number_apart_from_decimal(argument: &Expr, schema: &DFSchema) -> bool {
