@@ -55,7 +55,7 @@ SELECT t.id, u.w FROM t JOIN u ON t.id = u.k AND u.w > t.v
 Materialize (stored as counted rows)
   -> project t.id, u.w (node 4)
        no key, retracting, O(1), no state
-    -> join t.id = u.k AND normalize_key(u.w) > normalize_key(CAST(t.v AS Float64)) (node 3)
+    -> join t.id = u.k AND normalize_key(u.w) > normalize_key(CAST(t.v AS Float64)); ranges: u.w > CAST(t.v AS Float64) (node 3)
          no key, retracting, O(matches), state: rows of both inputs (bounded by its input)
       -> project t.id, t.v (node 1)
            key (id), retracting, O(1), no state
@@ -115,7 +115,7 @@ SELECT t.id, u.w FROM t FULL JOIN u ON t.id = u.k AND u.w > t.v
 Materialize (stored as counted rows)
   -> project t.id, u.w (node 4)
        no key, retracting, O(1), no state
-    -> join full outer: t.id = u.k AND normalize_key(u.w) > normalize_key(CAST(t.v AS Float64)) (node 3)
+    -> join full outer: t.id = u.k AND normalize_key(u.w) > normalize_key(CAST(t.v AS Float64)); ranges: u.w > CAST(t.v AS Float64) (node 3)
          no key, retracting, O(matches), state: rows of both inputs (bounded by its input)
       -> project t.id, t.v (node 1)
            key (id), retracting, O(1), no state
@@ -177,8 +177,8 @@ SELECT id FROM t WHERE v NOT IN (SELECT k FROM u WHERE u.w > t.id)
 Materialize (stored by key (id))
   -> project t.id (node 5)
        key (id), retracting, O(1), no state
-    -> join left anti: normalize_key(__correlated_sq_1.w) > normalize_key(CAST(t.id AS Float64)) AND t.v = __correlated_sq_1.?value IS NOT FALSE (node 4)
-         key (id), retracting, O(input), state: rows of both inputs (bounded by its input)
+    -> join left anti: normalize_key(__correlated_sq_1.w) > normalize_key(CAST(t.id AS Float64)) AND t.v = __correlated_sq_1.?value IS NOT FALSE; ranges: CAST(t.id AS Float64) < __correlated_sq_1.w; __correlated_sq_1.w > CAST(t.id AS Float64) (node 4)
+         key (id), retracting, O(matches), state: rows of both inputs (bounded by its input)
       -> project t.id, t.v (node 1)
            key (id), retracting, O(1), no state
         -> Import t (node 0)
@@ -211,8 +211,8 @@ SELECT a.id, b.id AS other FROM t a LEFT JOIN t b ON a.v < b.v
 Materialize (stored by key (id, other))
   -> project a.id, b.id AS other (node 3)
        key (id, other), retracting, O(1), no state
-    -> join left outer: a.v < b.v (node 2)
-         key (id, id), retracting, O(input), state: rows of both inputs (bounded by its input)
+    -> join left outer: a.v < b.v; ranges: a.v < b.v; b.v > a.v (node 2)
+         key (id, id), retracting, O(matches), state: rows of both inputs (bounded by its input)
       -> project t.id, t.v (node 1)
            key (id), retracting, O(1), no state
         -> Import t (node 0)

@@ -171,7 +171,11 @@ fn operators_say_what_they_cost_and_what_bounds_their_state() {
         }),
         ("SELECT a FROM t UNION SELECT a FROM e", vec![format!("aggregate O(1), state: {group} {endless}")]),
         ("SELECT t.id FROM t JOIN e ON t.a = e.a", vec![format!("join O(matches), state: {pairs} {endless}")]),
-        ("SELECT l.id FROM t AS l JOIN t AS r ON l.a < r.a", vec![format!("join O(input), state: {pairs} {bounded}")]),
+        (
+            "SELECT l.id FROM t AS l JOIN t AS r ON l.a < r.a",
+            vec![format!("join O(matches), state: {pairs} {bounded}")],
+        ),
+        ("SELECT l.id FROM t AS l JOIN t AS r ON l.a <> r.a", vec![format!("join O(input), state: {pairs} {bounded}")]),
         ("SELECT t.id, s.c FROM t CROSS JOIN (SELECT count(*) AS c FROM e) AS s", {
             let count = "aggregate O(1), state: one entry (constant)".to_owned();
             vec![count, format!("join O(input), state: {pairs} {bounded}")]
