@@ -121,6 +121,12 @@ fn wrap(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(Transformed::yes(FUNCTION.call(vec![expression])))
 }
 
+/// A key with one value for those that are equal. The types of columns must be known.
+pub(super) fn normal_key(key: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    // Of an expression that has no type yet there is nothing to say.
+    if key.get_type(schema).is_err() { Ok(Transformed::no(key)) } else { wrap(key, schema) }
+}
+
 /// Wraps expressions in a list of what holds them. Says whether it did.
 fn wrap_all<T>(list: &mut [T], schema: &DFSchema, expression_of: fn(&mut T) -> &mut Expr) -> Result<bool> {
     let mut changed = false;
@@ -233,7 +239,7 @@ fn group_keys(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     let mut changed = false;
     let mut keys = Vec::with_capacity(aggregate.group_expr.len());
     for key in aggregate.group_expr {
-        // The keys of grouping sets are lists of their own.
+        // The keys of grouping sets are columns, and normalized where they need it: see `grouping_keys`.
         if matches!(key, Expr::GroupingSet(_)) {
             keys.push(key);
             continue;

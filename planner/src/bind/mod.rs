@@ -3,7 +3,7 @@
 //! Reading order: [`context`] (what DataFusion's binder asks), [`query`] (queries, whole), then what they are made of:
 //! [`names`] (of output columns), [`placement`] (of aggregates), [`operators`], [`interval_arithmetic`], [`types`],
 //! [`literal`] (text to values), [`coerce`] (assignment), [`parameters`], [`lateral`] (UNNEST of a column), [`quantified`] (ANY and ALL), [`select_list`] (EXISTS and IN as values),
-//! [`using`] (merged columns), [`grouping_sets`], [`named_windows`], [`copies`] (EXCEPT ALL), [`precedence`], [`between`], [`set_returning`] (functions of several rows), [`row_values`], [`json`], [`numeric`] and [`symbols`] (operators), [`calls`], [`time_difference`], [`correlated`] and [`domain`] (subqueries that refer to the row around them), [`one_row`], [`ties`] (WITH TIES),
+//! [`using`] (merged columns), [`grouping_sets`] and [`grouping_keys`], [`named_windows`], [`copies`] (EXCEPT ALL), [`precedence`], [`between`], [`set_returning`] (functions of several rows), [`row_values`], [`json`], [`numeric`] and [`symbols`] (operators), [`calls`], [`time_difference`], [`correlated`] and [`domain`] (subqueries that refer to the row around them), [`one_row`], [`ties`] (WITH TIES),
 //! [`arithmetic`] (overflow is an error), [`keys`] (equality of floats and intervals), [`missing`] (functions); then the statements: [`insert`], [`change`] (UPDATE
 //! and DELETE), [`returning`], [`ddl`], [`copy`], [`show`].
 
@@ -23,6 +23,7 @@ mod domain;
 pub mod errors;
 mod explain;
 mod float_cast;
+mod grouping_keys;
 mod grouping_sets;
 mod insert;
 pub mod interval;

@@ -7,7 +7,7 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF};
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF};
 
 use super::walk;
 
@@ -66,6 +66,43 @@ impl Functions {
             },
             _ => Transformed::no(expression),
         }
+    }
+}
+
+/// Gives the numbers of digits of `round` and `trunc` the types by which constants are told from values that are known later: the
+/// type of the result depends on the former, and must stay the same when the latter become constants. See the functions.
+pub(super) fn digits(plan: LogicalPlan) -> Result<LogicalPlan> {
+    walk::expressions(plan, &mut |expression, schema| Ok(with_digits(expression, schema)))
+}
+
+/// One expression of [`digits`].
+pub(super) fn with_digits(expression: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let Expr::ScalarFunction(mut call) = expression else { return Transformed::no(expression) };
+    let [_, digits] = call.args.as_slice() else { return Transformed::no(Expr::ScalarFunction(call)) };
+    let digits = match constant(digits) {
+        Some(constant) => Expr::Literal(ScalarValue::Int64(Some(constant)), None),
+        None => match digits.get_type(schema) {
+            Ok(DataType::Int64) => Expr::Cast(Cast::new(Box::new(digits.clone()), DataType::Int32)),
+            _ => return Transformed::no(Expr::ScalarFunction(call)),
+        },
+    };
+    if !matches!(call.name(), "round" | "trunc") || call.args[1] == digits {
+        return Transformed::no(Expr::ScalarFunction(call));
+    }
+    call.args[1] = digits;
+    Transformed::yes(Expr::ScalarFunction(call))
+}
+
+/// The value of a whole number that is written.
+fn constant(expression: &Expr) -> Option<i64> {
+    match expression {
+        Expr::Literal(ScalarValue::Int64(value), _) => *value,
+        Expr::Literal(ScalarValue::Int32(value), _) => value.map(i64::from),
+        Expr::Literal(ScalarValue::Int16(value), _) => value.map(i64::from),
+        Expr::Negative(inner) => constant(inner)?.checked_neg(),
+        Expr::Cast(cast) if cast.field.data_type().is_integer() => constant(&cast.expr),
+        Expr::Alias(alias) => constant(&alias.expr),
+        _ => None,
     }
 }
 

@@ -14,8 +14,8 @@ use plan::{PlanError, SqlState};
 use super::context::Context;
 use super::errors::plan_error;
 use super::{
-    casts, copies, correlated, grouping_sets, lateral, named_windows, names, numeric, operators, parameters, placement,
-    quantified, select_list, ties, types, using, walk,
+    casts, copies, correlated, grouping_keys, grouping_sets, lateral, named_windows, names, numeric, operators,
+    parameters, placement, quantified, select_list, ties, types, using, walk,
 };
 use crate::optimize::in_lists;
 use crate::windows::{select_of, table_factor};
@@ -90,6 +90,7 @@ impl Context<'_> {
         let statement = ast::Statement::Query(Box::new(query));
         self.binder()
             .sql_statement_to_plan_with_context(statement, &mut planner_context)
+            .and_then(grouping_keys::rewrite)
             .and_then(lateral::rewrite)
             .and_then(ties::rewrite)
             .and_then(copies::rewrite)
@@ -113,10 +114,12 @@ impl Context<'_> {
     /// Gives parameters their types and applies DataFusion's and our own analyzer rules.
     pub fn analyze(&self, plan: LogicalPlan) -> Result<(LogicalPlan, Vec<DataType>), PlanError> {
         let plan = operators::integer_constants(plan).map_err(|error| self.error(error))?;
+        let plan = numeric::digits(plan).map_err(|error| self.error(error))?;
         let (plan, types) = parameters::resolve(plan).map_err(|error| self.error(error))?;
         let plan = operators::text_constants(plan, &self.session.time_zone).map_err(|error| self.error(error))?;
         let state = self.state();
         let plan = numeric::Functions::new(state).replace(plan).map_err(|error| self.error(error))?;
+        let plan = numeric::digits(plan).map_err(|error| self.error(error))?;
         let plan = state
             .analyzer()
             .execute_and_check(plan, state.config_options(), |_, _| {})
@@ -146,7 +149,9 @@ impl Context<'_> {
             walk::parts(expression, &mut |part| operators::rewrite_typed(part, schema, &self.session.time_zone));
         let typed = typed.map_err(|error| self.error(error))?.data;
         let functions = numeric::Functions::new(self.state());
-        let typed = walk::parts(typed, &mut |part| Ok(functions.replaced(part, schema)));
+        let typed = walk::parts(typed, &mut |part| {
+            functions.replaced(part, schema).transform_data(|part| Ok(numeric::with_digits(part, schema)))
+        });
         let typed = typed.map_err(|error| self.error(error))?.data;
         let coerced = simplifier.coerce(typed, schema).map_err(|error| self.error(error))?;
         let checked = walk::parts(coerced, &mut |part| super::arithmetic::check(part, schema));

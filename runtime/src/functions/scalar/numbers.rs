@@ -362,11 +362,9 @@ fn hex(arguments: &[ArrayRef], _result: &DataType) -> Result<ArrayRef> {
 
 fn choose_round(types: &[DataType], constants: &[Option<&ScalarValue>]) -> Option<Form> {
     let [number, digits] = types else { return rounding::choose(types, constants) };
-    if !(digits.is_integer() || digits == &DataType::Null) {
-        return None;
-    }
+    let digits = rounding::digits_type(digits)?;
     if number.is_floating() {
-        return Some(Form { arguments: vec![DataType::Float64, DataType::Int32], result: DataType::Float64 });
+        return Some(Form { arguments: vec![DataType::Float64, digits], result: DataType::Float64 });
     }
     let number = match number {
         number if number.is_integer() => DataType::Decimal128(38, 0),
@@ -375,24 +373,20 @@ fn choose_round(types: &[DataType], constants: &[Option<&ScalarValue>]) -> Optio
     };
     let (DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale)) = number else { return None };
     // As many digits as are asked for, if that is known and there are so many.
-    let kept = match constants.get(1).copied().flatten() {
-        Some(ScalarValue::Int32(Some(digits))) => Some(i64::from(*digits)),
-        Some(ScalarValue::Int64(Some(digits))) => Some(*digits),
-        _ => None,
-    };
+    let kept = rounding::constant_digits(constants);
     let kept = kept.map_or(scale, |kept| kept.clamp(0, 30) as i8);
-    Some(Form { arguments: vec![number.clone(), DataType::Int32], result: rounding::with_scale(&number, kept) })
+    Some(Form { arguments: vec![number.clone(), digits], result: rounding::with_scale(&number, kept) })
 }
 
 fn round(arguments: &[ArrayRef], result: &DataType) -> Result<ArrayRef> {
-    let digits = arguments.get(1).map(|digits| digits.as_primitive::<Int32Type>());
+    let digits = arguments.get(1).map(rounding::digits);
     if let DataType::Decimal256(_, from) = arguments[0].data_type() {
-        return round_wide(arguments, i32::from(*from), digits, result);
+        return round_wide(arguments, i32::from(*from), digits.as_ref(), result);
     }
     let (DataType::Decimal128(precision, to), DataType::Decimal128(_, _)) = (result, arguments[0].data_type()) else {
         let numbers = arguments[0].as_primitive::<Float64Type>();
         let rounded = each(arguments, |row| {
-            let (number, digits) = (numbers.value(row), digits.map_or(0, |digits| digits.value(row)));
+            let (number, digits) = (numbers.value(row), digits.as_ref().map_or(0, |digits| digits.value(row)));
             if digits == 0 {
                 return Ok(Some(number.round_ties_even()));
             }
@@ -404,7 +398,7 @@ fn round(arguments: &[ArrayRef], result: &DataType) -> Result<ArrayRef> {
     let numbers = arguments[0].as_primitive::<Decimal128Type>();
     let (from, to) = (scale_of(&arguments[0]), i32::from(*to));
     let rounded = each(arguments, |row| {
-        let (value, digits) = (numbers.value(row), digits.map_or(0, |digits| digits.value(row)));
+        let (value, digits) = (numbers.value(row), digits.as_ref().map_or(0, |digits| digits.value(row)));
         rounded_decimal(value, from, digits, to).map(Some)
     })?;
     Ok(Arc::new(Decimal128Array::from(rounded).with_precision_and_scale(*precision, to as i8)?))

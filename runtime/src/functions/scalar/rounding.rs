@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, AsArray, Decimal128Array, Decimal256Array, Float64Array};
-use datafusion::arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, Float64Type, i256};
+use datafusion::arrow::array::{ArrayRef, AsArray, Decimal128Array, Decimal256Array, Float64Array, Int32Array};
+use datafusion::arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, Float64Type, Int32Type, Int64Type, i256};
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
 use plan::SqlState;
@@ -52,6 +52,34 @@ pub fn with_scale(number: &DataType, scale: i8) -> DataType {
         DataType::Decimal128(precision, old) => DataType::Decimal128(widened(*precision, *old, 38), scale),
         DataType::Decimal256(precision, old) => DataType::Decimal256(widened(*precision, *old, 76), scale),
         other => other.clone(),
+    }
+}
+
+/// The type of a number of digits. A bigint may be a constant, by which the type of the result is chosen; what is no constant
+/// is an integer, so that the type stays when a value takes its place.
+pub fn digits_type(digits: &DataType) -> Option<DataType> {
+    match digits {
+        DataType::Int64 => Some(DataType::Int64),
+        digits if digits.is_integer() || digits == &DataType::Null => Some(DataType::Int32),
+        _ => None,
+    }
+}
+
+/// How many digits are asked for, if that decides the type of the result.
+pub fn constant_digits(constants: &[Option<&ScalarValue>]) -> Option<i64> {
+    match constants.get(1).copied().flatten() {
+        Some(ScalarValue::Int64(Some(digits))) => Some(*digits),
+        _ => None,
+    }
+}
+
+/// Numbers of digits of a type of [`digits_type`].
+pub fn digits(array: &ArrayRef) -> Int32Array {
+    match array.data_type() {
+        DataType::Int64 => array
+            .as_primitive::<Int64Type>()
+            .unary(|digits| digits.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32),
+        _ => array.as_primitive::<Int32Type>().clone(),
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Decimal256Array};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, Int32Type, i256};
+use datafusion::arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, i256};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
@@ -38,9 +38,7 @@ fn make() -> ScalarUDF {
 
 fn choose(arguments: &[DataType], constants: &[Option<&ScalarValue>]) -> Option<Form> {
     let [number, digits] = arguments else { return rounding::choose(arguments, constants) };
-    if !(digits.is_integer() || digits == &DataType::Null) {
-        return None;
-    }
+    let digits = rounding::digits_type(digits)?;
     let number = match number {
         DataType::Decimal128(_, _) | DataType::Decimal256(_, _) => number.clone(),
         number if number.is_integer() || number == &DataType::Null => DataType::Decimal128(38, 0),
@@ -48,16 +46,12 @@ fn choose(arguments: &[DataType], constants: &[Option<&ScalarValue>]) -> Option<
     };
     let (DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale)) = number else { return None };
     // As many digits as are asked for, if that is known and there are so many.
-    let kept = match constants.get(1).copied().flatten() {
-        Some(ScalarValue::Int32(Some(digits))) => Some(i64::from(*digits)),
-        Some(ScalarValue::Int64(Some(digits))) => Some(*digits),
-        _ => None,
-    };
+    let kept = rounding::constant_digits(constants);
     let result = match kept {
         Some(kept) => rounding::with_scale(&number, kept.clamp(0, i64::from(scale)) as i8),
         None => number.clone(),
     };
-    Some(Form { arguments: vec![number, DataType::Int32], result })
+    Some(Form { arguments: vec![number, digits], result })
 }
 
 fn evaluate(arguments: &[ArrayRef], result: &DataType) -> Result<ArrayRef> {
@@ -67,11 +61,11 @@ fn evaluate(arguments: &[ArrayRef], result: &DataType) -> Result<ArrayRef> {
     if let DataType::Decimal256(_, from) = arguments[0].data_type() {
         return cut_wide(arguments, *from, result);
     }
-    let (numbers, digits) = (arguments[0].as_primitive::<Decimal128Type>(), digits.as_primitive::<Int32Type>());
+    let (numbers, digits) = (arguments[0].as_primitive::<Decimal128Type>(), rounding::digits(digits));
     let scale = i32::from(numbers.scale());
     let cut: Decimal128Array = numbers
         .iter()
-        .zip(digits)
+        .zip(&digits)
         .map(|pair| {
             let (value, digits) = (pair.0?, pair.1?);
             let dropped = scale.saturating_sub(digits);
@@ -92,7 +86,7 @@ fn evaluate(arguments: &[ArrayRef], result: &DataType) -> Result<ArrayRef> {
 /// The same for wide numbers.
 fn cut_wide(arguments: &[ArrayRef], from: i8, result: &DataType) -> Result<ArrayRef> {
     let (DataType::Decimal128(_, to) | DataType::Decimal256(_, to)) = result else { return Ok(arguments[0].clone()) };
-    let (numbers, digits) = (arguments[0].as_primitive::<Decimal256Type>(), arguments[1].as_primitive::<Int32Type>());
+    let (numbers, digits) = (arguments[0].as_primitive::<Decimal256Type>(), rounding::digits(&arguments[1]));
     let unit_of_scale = power256(i32::from(from) - i32::from(*to)).unwrap_or(i256::ONE);
     let cut = each(arguments, |row| {
         let (value, dropped) = (numbers.value(row), i32::from(from).saturating_sub(digits.value(row)).max(0));
