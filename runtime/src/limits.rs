@@ -106,6 +106,9 @@ pub const RECURSION_ROWS_MAX: usize = 10_000_000;
 /// on each side are read one by one; from about here on, reading the partition in one go is as cheap for most.
 pub const WINDOW_REACH_ROWS_MAX: usize = 256;
 
+/// Rows of partitions that are computed at once at the end of a fill: enough to be worth a plan's execution.
+pub const HELD_BACK_ROWS: usize = 1 << 16;
+
 /// Changes of a partition in an epoch of which the surroundings are looked at each by itself. With more, the rows from the
 /// first to the last of them are read in one go.
 pub const WINDOW_SLICES_MAX: usize = 256;

@@ -8,10 +8,15 @@ use std::time::{Duration, Instant};
 
 const ROWS: u64 = 400_000;
 
-const VIEWS: [(&str, &str); 4] = [
+const VIEWS: [(&str, &str); 6] = [
     ("groups", "SELECT g, count(*) AS n, sum(v) AS s, min(v) AS lo, count(DISTINCT v) AS d FROM keyed GROUP BY g"),
     ("pairs", "SELECT k.id, b.w FROM keyed k JOIN bag b ON k.id = b.id AND k.v < 500"),
     ("bag_groups", "SELECT w, count(*) AS n FROM bag GROUP BY w"),
+    (
+        "running",
+        "SELECT id, sum(v) OVER (PARTITION BY g % 20 ORDER BY id) AS s, lag(v) OVER (PARTITION BY g % 20 ORDER BY id) AS p FROM keyed",
+    ),
+    ("ranks", "SELECT w, n, rank() OVER (ORDER BY n, w) AS r FROM bag_groups"),
     ("on_view", "SELECT n, count(*) AS groups FROM groups GROUP BY n"),
 ];
 

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use crate::Epoch;
+use crate::operators::Filling;
 
 /// Shared by the operators of a dataflow on a worker.
 #[derive(Debug)]
@@ -16,12 +17,20 @@ pub(super) struct Control {
     failed_at: Cell<Epoch>,
     /// Why, when it failed on this worker.
     reason: RefCell<Option<String>>,
+    /// Whether it is being filled.
+    filling: Filling,
 }
 
 impl Control {
     /// A dataflow that has not failed.
-    pub(super) fn new(epoch: Rc<Cell<Epoch>>) -> Self {
-        Control { epoch, first_epoch: Cell::new(None), failed_at: Cell::new(Epoch::MAX), reason: RefCell::new(None) }
+    pub(super) fn new(epoch: Rc<Cell<Epoch>>, filling: Filling) -> Self {
+        let (failed_at, reason) = (Cell::new(Epoch::MAX), RefCell::new(None));
+        Control { epoch, first_epoch: Cell::new(None), failed_at, reason, filling }
+    }
+
+    /// Whether it is being filled.
+    pub(super) fn filling(&self) -> &Filling {
+        &self.filling
     }
 
     /// The cell under whose epoch state is written.

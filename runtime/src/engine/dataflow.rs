@@ -77,6 +77,16 @@ impl Running {
         }
     }
 
+    /// Notes when all imports have been read to their end, if that is known now.
+    pub(super) fn note_completion(&self) {
+        let ends: Option<Vec<Epoch>> = self.imports.iter().map(Import::end).collect();
+        if let Some(last) = ends.and_then(|ends| ends.into_iter().max())
+            && self.control.filling().completion().is_none()
+        {
+            self.control.filling().complete_in(last);
+        }
+    }
+
     /// Ends it after the epochs sealed so far: it takes no more input and runs dry.
     pub(super) fn end(&mut self, last: Epoch) {
         self.ending = Some(last);
@@ -182,12 +192,15 @@ impl<'scope> Graph<'_, 'scope> {
             inputs.push((clock.clone(), Route::Local));
         }
         let operator = self.or_fail(spec.name(), self.build_operator(id, spec.as_ref()));
+        let waits_for_fill =
+            self.description.fresh && operator.as_ref().is_some_and(|operator| operator.waits_for_fill());
         let owes_rows = self.description.fresh && operator.as_ref().is_some_and(|operator| operator.owes_rows());
         let placement = Placement {
             name: spec.name().to_owned(),
             operator,
             inputs,
             closes_first_epoch: self.closes_first_epoch() || owes_rows,
+            waits_for_fill,
             tap: None,
         };
         let (rows, failed_rows) = place(self.scope, &self.surroundings.control, placement);
@@ -214,6 +227,7 @@ impl<'scope> Graph<'_, 'scope> {
             inputs: inputs.iter().map(|input| input.schema.clone()).collect(),
             state,
             append_only: inputs.iter().map(|input| input.properties.append_only).collect(),
+            filling: self.surroundings.control.filling().clone(),
             partitions: partitions_of(self.scope.index(), self.workers),
         };
         definition.build(spec, context)
@@ -246,6 +260,7 @@ impl<'scope> Graph<'_, 'scope> {
             operator,
             inputs: vec![(stream, route)],
             closes_first_epoch: false,
+            waits_for_fill: false,
             tap: Some(Box::new(move |epoch, delta| queue.borrow_mut().push_back((epoch, delta)))),
         };
         place(self.scope, &self.surroundings.control, placement).0

@@ -70,6 +70,11 @@ impl Import {
         self.positions.push_back((from, position));
     }
 
+    /// The epoch from which on it has been read to its end, if that is known.
+    pub(super) fn end(&self) -> Option<Epoch> {
+        self.positions.back().filter(|(_, position)| matches!(position, FillPosition::End)).map(|(epoch, _)| *epoch)
+    }
+
     /// Takes a change of the relation, as far as the fill has come.
     pub(super) fn offer(&mut self, epoch: Epoch, change: &Change) -> Result<()> {
         if epoch < self.created {

@@ -46,6 +46,8 @@ pub(super) struct Placement<'scope> {
     pub(super) inputs: Vec<(Deltas<'scope>, Route)>,
     /// Whether the first epoch is closed on this worker even without rows.
     pub(super) closes_first_epoch: bool,
+    /// Whether it is closed on this worker when the dataflow has been filled, even without rows.
+    pub(super) waits_for_fill: bool,
     /// Takes the emitted rows instead of the output stream.
     pub(super) tap: Option<Tap>,
 }
@@ -65,6 +67,8 @@ struct Adapter {
     pending: BTreeMap<Epoch, Pending>,
     /// For the first epoch, until it is known.
     initial: Option<[Capability<Epoch>; 2]>,
+    /// For the epoch in which the fill is complete, until it has come.
+    waiting: Option<[Capability<Epoch>; 2]>,
     tap: Option<Tap>,
     emitted: Output,
 }
@@ -75,7 +79,7 @@ pub(super) fn place<'scope>(
     control: &Rc<Control>,
     placement: Placement<'scope>,
 ) -> (Deltas<'scope>, Deltas<'scope>) {
-    let Placement { name, operator, inputs, closes_first_epoch, tap } = placement;
+    let Placement { name, operator, inputs, closes_first_epoch, waits_for_fill, tap } = placement;
     let mut builder = OperatorBuilder::new(name.clone(), scope);
     let mut handles: Vec<_> = inputs.into_iter().map(|(stream, route)| builder.new_input(stream, route)).collect();
     // Nothing is to be done at a frontier for which no capability is held.
@@ -84,9 +88,11 @@ pub(super) fn place<'scope>(
     let (mut errors_outlet, errors) = builder.new_output::<DeltaContainer>();
     let control = control.clone();
     builder.build(move |capabilities| {
-        let initial = <[Capability<Epoch>; 2]>::try_from(capabilities).ok().filter(|_| closes_first_epoch);
-        let mut adapter =
-            Adapter { name, operator, control, pending: BTreeMap::new(), initial, tap, emitted: Output::default() };
+        let capabilities = <[Capability<Epoch>; 2]>::try_from(capabilities).ok();
+        let waiting = capabilities.clone().filter(|_| waits_for_fill);
+        let initial = capabilities.filter(|_| closes_first_epoch);
+        let (pending, emitted) = (BTreeMap::new(), Output::default());
+        let mut adapter = Adapter { name, operator, control, pending, initial, waiting, tap, emitted };
         move |frontiers: &[MutableAntichain<Epoch>]| {
             for (port, handle) in handles.iter_mut().enumerate() {
                 handle.for_each(|capability, container| adapter.stash(port, &capability, container));
@@ -118,6 +124,7 @@ impl Adapter {
         // The earliest epoch that an input may still bring; none when all inputs have ended.
         let earliest = frontiers.iter().filter_map(|frontier| frontier.frontier().first().copied()).min();
         self.begin(earliest);
+        self.wait(earliest);
         while let Some(mut entry) = self.pending.first_entry() {
             let epoch = *entry.key();
             if self.control.failed(epoch) {
@@ -158,6 +165,30 @@ impl Adapter {
         } else if first.is_some() || earliest.is_none() {
             // Failed, or dropped before any epoch.
             self.initial = None;
+        }
+    }
+
+    /// Moves the capability for the end of the fill along with the epochs, until that end has come.
+    fn wait(&mut self, earliest: Option<Epoch>) {
+        let Some(capabilities) = &mut self.waiting else { return };
+        let failed = self.control.failed(*capabilities[0].time());
+        // Without more input, the dataflow was dropped before its fill came to an end.
+        let Some(earliest) = earliest.filter(|_| !failed) else {
+            self.waiting = None;
+            return;
+        };
+        match self.control.filling().completion() {
+            Some(completion) if completion <= earliest => {
+                if let Some([for_rows, for_errors]) = self.waiting.take() {
+                    let capabilities = [for_rows.delayed(&completion), for_errors.delayed(&completion)];
+                    self.pending.entry(completion).or_insert(Pending { capabilities, deltas: Vec::new() });
+                }
+            }
+            // The end is known before the epoch in which it comes is over.
+            _ => capabilities
+                .iter_mut()
+                .filter(|held| *held.time() < earliest)
+                .for_each(|held| held.downgrade(&earliest)),
         }
     }
 

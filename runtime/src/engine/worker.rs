@@ -20,6 +20,7 @@ use super::dataflow::{Definitions, Running, Surroundings, build, tables_of};
 use super::{Change, DataflowDescription, DataflowId};
 use crate::Epoch;
 use crate::delta::Delta;
+use crate::operators::Filling;
 use crate::state::WorkerState;
 
 /// One worker.
@@ -104,6 +105,7 @@ impl<'a> WorkerLoop<'a> {
                     for import in running.imports.iter_mut().filter(|import| import.relation() == relation) {
                         import.set_position(next, position.clone());
                     }
+                    running.note_completion();
                 }
             }
             Command::Input(epoch, relation, change) => self.offer(epoch, relation, &change),
@@ -122,10 +124,12 @@ impl<'a> WorkerLoop<'a> {
     }
 
     fn create(&mut self, description: Arc<DataflowDescription>) {
+        let is_filled = description.fresh && description.plan.imports().next().is_some();
+        let filling = if is_filled { Filling::begun() } else { Filling::default() };
         let surroundings = Surroundings {
             definitions: &self.definitions,
             state: &self.state,
-            control: Rc::new(Control::new(self.epoch.clone())),
+            control: Rc::new(Control::new(self.epoch.clone(), filling)),
             created: self.sealed + 1,
         };
         let is_produced = |relation: RelationId| {

@@ -23,7 +23,7 @@ use plan::{
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::{BuildContext, Operator, OperatorDef, Output, definitions, errors_schema};
+use super::{BuildContext, Filling, Operator, OperatorDef, Output, definitions, errors_schema};
 use crate::Epoch;
 use crate::delta::key::{KeyEncoder, PARTITIONS};
 use crate::delta::rows::RowCodec;
@@ -96,6 +96,7 @@ pub struct Harness {
     epoch: Epoch,
     output: Delta,
     errors: Delta,
+    filling: Filling,
 }
 
 struct Worker {
@@ -115,6 +116,20 @@ impl Harness {
 
     /// The same, run in a certain way.
     pub fn with(tables: Vec<Table>, query: &str, setting: Setting) -> Self {
+        Self::build_with(tables, query, setting, Filling::default())
+    }
+
+    /// The same while it is being filled: until [`Self::complete_fill`].
+    pub fn filling(tables: Vec<Table>, query: &str, setting: Setting) -> Self {
+        Self::build_with(tables, query, setting, Filling::begun())
+    }
+
+    /// The next epoch is the last one of the fill.
+    pub fn complete_fill(&mut self) {
+        self.filling.complete_in(self.epoch + 1);
+    }
+
+    fn build_with(tables: Vec<Table>, query: &str, setting: Setting, filling: Filling) -> Self {
         let definitions = definitions();
         let contents: BTreeMap<_, _> =
             tables.iter().map(|table| (table.name, Delta::empty(table.schema.clone()))).collect();
@@ -133,6 +148,7 @@ impl Harness {
             epoch: 0,
             output,
             errors: Delta::empty(errors_schema()),
+            filling,
         };
         harness.build(true);
         harness
@@ -213,6 +229,7 @@ impl Harness {
                                 .map(|id| self.dataflow.node(*id).properties.append_only)
                                 .collect(),
                             partitions: partitions.clone(),
+                            filling: self.filling.clone(),
                         };
                         Some(definition.unwrap().build(spec.as_ref(), context).unwrap())
                     })
@@ -297,7 +314,8 @@ impl Harness {
                     operator.absorb(port, delta, &mut output).unwrap();
                 }
                 let at_once = output.rows.len();
-                if absorbed || worker.fresh {
+                let filled = self.filling.completion() == Some(self.epoch) && operator.waits_for_fill();
+                if absorbed || worker.fresh || filled {
                     operator.close(self.epoch, &mut output).unwrap();
                 }
                 assert_consolidated(spec.name(), &output.rows[at_once..]);

@@ -32,7 +32,9 @@ pub mod unnest;
 pub mod values;
 pub mod window;
 
+use std::cell::Cell;
 use std::ops::Range;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
@@ -50,6 +52,12 @@ pub trait Operator {
     fn absorb(&mut self, port: usize, delta: Delta, output: &mut Output) -> Result<()>;
     /// Everything of the epoch has been absorbed: emit what was held back and write state.
     fn close(&mut self, epoch: Epoch, output: &mut Output) -> Result<()>;
+    /// Whether the operator emits nothing while its dataflow is being filled, see [`Filling`]: for those that look at all rows again
+    /// with every change, so that a fill in many chunks would look at them as many times. It is closed at the end of the fill
+    /// whether something was absorbed then or not.
+    fn waits_for_fill(&self) -> bool {
+        false
+    }
     /// Whether the operator has rows to emit in the first epoch though nothing came, on a worker that need not be the owner
     /// of the empty key.
     fn owes_rows(&self) -> bool {
@@ -93,6 +101,36 @@ pub fn errors_schema() -> SchemaRef {
     ]))
 }
 
+/// Says of an epoch whether a dataflow is being filled in it from what its inputs hold already. What it gives out is looked at
+/// only afterwards. If the server stops before, the dataflow is dropped.
+#[derive(Debug, Clone, Default)]
+pub struct Filling {
+    /// The epoch in which all inputs have been read to their end; the fill lasts for those before it.
+    complete: Rc<Cell<Epoch>>,
+}
+
+impl Filling {
+    /// A fill whose end is not known yet.
+    pub fn begun() -> Self {
+        Filling { complete: Rc::new(Cell::new(Epoch::MAX)) }
+    }
+
+    /// All inputs will have been read to their end in the epoch.
+    pub fn complete_in(&self, epoch: Epoch) {
+        self.complete.set(epoch);
+    }
+
+    /// The epoch in which all inputs have been read to their end, if that is known.
+    pub fn completion(&self) -> Option<Epoch> {
+        Some(self.complete.get()).filter(|epoch| *epoch != Epoch::MAX)
+    }
+
+    /// Whether inputs are still read in later epochs than this one.
+    pub fn goes_on_after(&self, epoch: Epoch) -> bool {
+        epoch < self.complete.get()
+    }
+}
+
 /// What an operator is built from, besides its spec.
 pub struct BuildContext {
     /// Columns of each input port.
@@ -101,6 +139,8 @@ pub struct BuildContext {
     pub state: Vec<StateTable>,
     /// Whether nothing is ever retracted on a port.
     pub append_only: Vec<bool>,
+    /// Whether the dataflow is being filled.
+    pub filling: Filling,
     /// The partitions that are dealt out to this worker. For operators that make rows out of nothing (constants, a
     /// global aggregate over nothing): only the worker that has the partition of the empty key makes them.
     pub partitions: Range<u16>,

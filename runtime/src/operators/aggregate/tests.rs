@@ -23,7 +23,7 @@ use rand::{Rng, SeedableRng};
 use super::AggregateDefinition;
 use crate::delta::{Delta, consolidate_all, literal};
 use crate::functions;
-use crate::operators::{BuildContext, Operator, OperatorDef, Output};
+use crate::operators::{BuildContext, Filling, Operator, OperatorDef, Output};
 use crate::state::memory::MemoryStore;
 use crate::state::{EpochBatch, Store, Sync, WorkerState};
 
@@ -181,6 +181,7 @@ fn build(
         state: tables,
         append_only: vec![append_only],
         partitions: 0..1024,
+        filling: Filling::default(),
     };
     AggregateDefinition.build(spec, context).unwrap()
 }

@@ -33,7 +33,7 @@ use crate::error::{Error, Result};
 use crate::expressions::message_of;
 use crate::limits::{RECOMPUTE_BATCH_ROWS, RECOMPUTE_DECODED_BYTES_MAX};
 use crate::operators::failure::Failure;
-use crate::operators::{BuildContext, Operator, Output};
+use crate::operators::{BuildContext, Filling, Operator, Output};
 use crate::state::StateTable;
 use crate::state::relation::{decode_count, encode_count};
 
@@ -48,11 +48,15 @@ pub(super) struct Recompute {
     failure: Failure,
     /// Whether the query ran since the process started.
     has_run: bool,
+    filling: Filling,
+    /// Whether all rows come to this worker.
+    owns_rows: bool,
 }
 
 impl Recompute {
     /// Builds the operator of a spec.
     pub(super) fn build(spec: &RecomputeSpec, context: BuildContext) -> Result<Self> {
+        let (owns_rows, filling) = (context.owns_empty_key(), context.filling);
         let mut tables = context.state.into_iter();
         let mut next_table = || tables.next().ok_or_else(|| Error::Dataflow(format!("{NAME} lacks a state table")));
         let mut inputs = Vec::new();
@@ -67,7 +71,8 @@ impl Recompute {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .map_err(|error| Error::Dataflow(format!("{NAME}: {error}")))?;
-        Ok(Recompute { query, session: spec.session.clone(), runtime, inputs, output, failure, has_run: false })
+        let session = spec.session.clone();
+        Ok(Recompute { query, session, runtime, inputs, output, failure, has_run: false, filling, owns_rows })
     }
 
     /// The query's result.
@@ -88,12 +93,16 @@ impl Operator for Recompute {
         Ok(())
     }
 
-    fn close(&mut self, _epoch: Epoch, output: &mut Output) -> Result<()> {
+    fn waits_for_fill(&self) -> bool {
+        self.owns_rows
+    }
+
+    fn close(&mut self, epoch: Epoch, output: &mut Output) -> Result<()> {
         let mut changed = !self.has_run;
         for input in &mut self.inputs {
             changed |= input.store_deltas()?;
         }
-        if !changed {
+        if !changed || self.filling.goes_on_after(epoch) {
             return Ok(());
         }
         for input in &mut self.inputs {

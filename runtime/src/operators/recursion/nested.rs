@@ -7,7 +7,7 @@ use plan::{Dataflow, NodeId, NodeKind, PlanError};
 use crate::Epoch;
 use crate::delta::{Delta, consolidate_all};
 use crate::error::Result;
-use crate::operators::{BuildContext, Operator, OperatorDef, Output, definitions};
+use crate::operators::{BuildContext, Filling, Operator, OperatorDef, Output, definitions};
 use crate::state::StateTable;
 
 /// A dataflow in execution. A pass is to its operators what an epoch is in a dataflow of the engine.
@@ -45,6 +45,8 @@ impl Nested {
                 state: state.by_ref().take(spec.state_tables()).collect(),
                 append_only: inputs.iter().map(|input| input.properties.append_only).collect(),
                 partitions: partitions.clone(),
+                // A pass goes over all there is to derive from: nothing of it can be left for later.
+                filling: Filling::default(),
             };
             let operator = definition(&known, spec.name())?.build(spec.as_ref(), context)?;
             nodes.push(Step::Operator { operator, inputs: node.inputs.clone() });

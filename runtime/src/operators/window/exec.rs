@@ -1,5 +1,6 @@
 //! Window functions in execution: the results over what a change may reach, before and after.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -16,10 +17,10 @@ use crate::Epoch;
 use crate::delta::{Delta, consolidate_all};
 use crate::error::{Error, Result};
 use crate::expressions::{batch_of, errors, message_of};
-use crate::limits::{RECOMPUTE_BATCH_ROWS, WINDOW_SLICES_MAX};
+use crate::limits::{HELD_BACK_ROWS, RECOMPUTE_BATCH_ROWS, WINDOW_SLICES_MAX};
 use crate::operators::ordered::{Changed, Counted, OrderedRows, apply, first_counts, merge};
 use crate::operators::recompute::exec::{Rows, over_rows, physical_plan, with_schema};
-use crate::operators::{BuildContext, Operator, Output};
+use crate::operators::{BuildContext, Filling, Operator, Output};
 use crate::state::StateTable;
 use crate::state::relation::decode_count;
 
@@ -40,6 +41,10 @@ pub(super) struct WindowOperator {
     schema: SchemaRef,
     /// What was absorbed in this epoch.
     pending: Vec<Delta>,
+    filling: Filling,
+    /// The partitions, by state partition and key, whose rows came while the dataflow is being filled: nothing of them was
+    /// emitted.
+    held_back: BTreeSet<(u16, Bytes)>,
 }
 
 /// Running functions and their checkpoints.
@@ -91,6 +96,8 @@ impl WindowOperator {
             key: Arc::new(Schema::new(key)),
             schema: spec.schema.clone(),
             pending: Vec::new(),
+            filling: context.filling,
+            held_back: BTreeSet::new(),
         })
     }
 
@@ -237,6 +244,78 @@ impl WindowOperator {
         Ok(deltas)
     }
 
+    /// Takes what was absorbed, and emits what it changes.
+    fn take_changes(&mut self, epoch: Epoch, output: &mut Output) -> Result<()> {
+        let delta = consolidate_all(self.input.clone(), std::mem::take(&mut self.pending))?;
+        if delta.is_empty() {
+            return Ok(());
+        }
+        let encoded = self.ordered.encode(&delta)?;
+        let changed = encoded.changed();
+        if self.filling.goes_on_after(epoch) || !self.held_back.is_empty() {
+            return self.hold_back(&changed);
+        }
+        let mut difference = Vec::new();
+        let mut reached: Vec<Reached<'_>> = Vec::new();
+        for changed in &changed {
+            match self.running.as_ref().map(|running| self.behind(running, changed)).transpose()?.flatten() {
+                Some(deltas) => difference.extend(deltas),
+                None => reached.push(self.reached(changed)?),
+            }
+        }
+        let before: Vec<&Counted> = reached.iter().map(|reached| &reached.before).collect();
+        let after: Vec<&Counted> = reached.iter().map(|reached| &reached.after).collect();
+        difference.extend(self.results(&reached, &after, 1, output)?);
+        difference.extend(self.results(&reached, &before, -1, output)?);
+        output.emit(consolidate_all(self.schema.clone(), difference)?);
+        Ok(())
+    }
+
+    /// Takes changes into state, to be looked at when the fill is complete.
+    fn hold_back(&mut self, changed: &[Changed<'_>]) -> Result<()> {
+        for changed in changed {
+            let changes: Vec<(&[u8], i64)> = changed.rows.iter().map(|change| (change.entry, change.weight)).collect();
+            apply(&self.rows, changed.partition, &changes, false)?;
+            self.held_back.insert((changed.partition, Bytes::copy_from_slice(changed.key)));
+        }
+        Ok(())
+    }
+
+    /// Emits the results of the partitions that were held back.
+    fn emit_held_back(&mut self, output: &mut Output) -> Result<()> {
+        let held_back = std::mem::take(&mut self.held_back);
+        let mut reached: Vec<Reached<'_>> = Vec::new();
+        let mut rows = 0;
+        for (partition, key) in &held_back {
+            let all = first_counts(&self.rows, *partition, key, usize::MAX)?;
+            if let Some(running) = &self.running
+                && let Some((results, checkpoints)) = self.run_over(running, &all, None)?
+            {
+                for (row, progress) in checkpoints {
+                    running.checkpoints.put(*partition, &row, progress);
+                }
+                output.emit(Delta::insert(results));
+                continue;
+            }
+            rows += all.len();
+            reached.push(Reached { key: key.as_ref(), before: Vec::new(), after: all });
+            if rows >= HELD_BACK_ROWS {
+                self.emit_all(&std::mem::take(&mut reached), output)?;
+                rows = 0;
+            }
+        }
+        self.emit_all(&reached, output)
+    }
+
+    /// Emits the results of partitions of which nothing was emitted.
+    fn emit_all(&self, reached: &[Reached<'_>], output: &mut Output) -> Result<()> {
+        let after: Vec<&Counted> = reached.iter().map(|reached| &reached.after).collect();
+        for results in self.results(reached, &after, 1, output)? {
+            output.emit(results);
+        }
+        Ok(())
+    }
+
     fn deltas(&self, batches: Vec<RecordBatch>, weight: i64) -> Result<Vec<Delta>> {
         let delta = |batch: RecordBatch| {
             let batch = with_schema(&batch, &self.schema)?;
@@ -254,26 +333,12 @@ impl Operator for WindowOperator {
         Ok(())
     }
 
-    fn close(&mut self, _epoch: Epoch, output: &mut Output) -> Result<()> {
-        let delta = consolidate_all(self.input.clone(), std::mem::take(&mut self.pending))?;
-        if delta.is_empty() {
-            return Ok(());
-        }
-        let encoded = self.ordered.encode(&delta)?;
-        let changed = encoded.changed();
-        let mut difference = Vec::new();
-        let mut reached: Vec<Reached<'_>> = Vec::new();
-        for changed in &changed {
-            match self.running.as_ref().map(|running| self.behind(running, changed)).transpose()?.flatten() {
-                Some(deltas) => difference.extend(deltas),
-                None => reached.push(self.reached(changed)?),
-            }
-        }
-        let before: Vec<&Counted> = reached.iter().map(|reached| &reached.before).collect();
-        let after: Vec<&Counted> = reached.iter().map(|reached| &reached.after).collect();
-        difference.extend(self.results(&reached, &after, 1, output)?);
-        difference.extend(self.results(&reached, &before, -1, output)?);
-        output.emit(consolidate_all(self.schema.clone(), difference)?);
-        Ok(())
+    fn waits_for_fill(&self) -> bool {
+        true
+    }
+
+    fn close(&mut self, epoch: Epoch, output: &mut Output) -> Result<()> {
+        self.take_changes(epoch, output)?;
+        if self.filling.goes_on_after(epoch) { Ok(()) } else { self.emit_held_back(output) }
     }
 }

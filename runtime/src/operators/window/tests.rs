@@ -164,3 +164,41 @@ fn what_runs_goes_on_at_a_checkpoint() {
         }
     }
 }
+
+/// Every form of the operator, filled in several epochs with changes among them.
+#[test]
+fn a_fill_emits_once() {
+    let functions = [
+        "sum(v) OVER (PARTITION BY g ORDER BY id)",
+        "lag(v) OVER (ORDER BY id)",
+        "avg(v) OVER (PARTITION BY g)",
+        "rank() OVER (ORDER BY v DESC)",
+        "max(10 / v) OVER (PARTITION BY g ORDER BY id)",
+    ];
+    for (number, function) in functions.into_iter().enumerate() {
+        let query = format!("SELECT id, g, {function} AS f FROM t");
+        let setting = Setting { workers: 1 + number % 3, ..Setting::default() };
+        let mut harness = Harness::filling(vec![sales()], &query, setting);
+        let chunk = |from: i64| {
+            let rows = (from..from + 40).map(|id| format!("+1 | {id} | {} | {}", id * 7 % 4, id * 13 % 9 + 1));
+            rows.collect::<Vec<_>>().join("\n")
+        };
+        assert_eq!(harness.epoch(&[("t", &chunk(0))]), "", "{query}");
+        assert_eq!(harness.epoch(&[("t", "-1 | 3 | 1 | 4\n+1 | 300 | NULL | NULL\n+1 | 301 | 9 | 0")]), "", "{query}");
+        assert_eq!(harness.epoch(&[("t", &chunk(40))]), "", "{query}");
+        // Nothing comes in the last epoch of some fills.
+        harness.complete_fill();
+        if number % 2 == 0 {
+            harness.epoch(&[("t", &chunk(80))]);
+        } else {
+            harness.epoch(&[]);
+        }
+        if !function.contains('/') {
+            harness.check();
+        }
+        harness.restart();
+        harness.epoch(&[("t", "-1 | 301 | 9 | 0\n+1 | 302 | 1 | 3")]);
+        harness.check();
+        assert_eq!(harness.errors(), "", "{query}");
+    }
+}
