@@ -111,7 +111,9 @@ pub fn run(options: &Options) -> Result<Summary> {
     while summary.rounds < options.rounds && started.elapsed() < options.time {
         let seed = options.seed.wrapping_add(summary.rounds);
         summary.rounds += 1;
-        let case = Generator::new(seed).case(options.steps);
+        let generator = Generator::new(seed);
+        let generator = if options.oracle { generator.with_exact_doubles() } else { generator };
+        let case = generator.case(options.steps);
         let played = play(&mut world, &case, &case.steps, None, &mut summary);
         if !options.explain {
             let told = played.map(|difference| difference.map(|difference| difference.text));
@@ -190,7 +192,10 @@ impl Oracle {
             None => self.views.push(number),
             Some(error)
                 if view.query.contains("TUMBLE(") || view.query.contains("HOP(") || error.sqlstate() == "42P01" => {}
-            Some(error) => *summary.refused.entry(format!("PostgreSQL: {error}")).or_default() += 1,
+            Some(error) => {
+                let reason = format!("PostgreSQL: {} {}", error.sqlstate(), error.message());
+                *summary.refused.entry(reason).or_default() += 1;
+            }
         }
         Ok(())
     }

@@ -30,7 +30,9 @@ fn main() -> Result<()> {
     }
     if print {
         for round in 0..options.rounds {
-            print_case(&Generator::new(options.seed.wrapping_add(round)).case(options.steps));
+            let generator = Generator::new(options.seed.wrapping_add(round));
+            let generator = if options.oracle { generator.with_exact_doubles() } else { generator };
+            print_case(&generator.case(options.steps));
         }
         return Ok(());
     }

@@ -21,6 +21,11 @@ impl Generator {
             Type::Float => {
                 let number =
                     self.pick(&["0", "-0", "1.5", "-2.25", "1e10", "0.1", "0.2", "3", "NaN", "Infinity", "-7.125"]);
+                let number = match number {
+                    "0.1" if self.exact_doubles => "0.125",
+                    "0.2" if self.exact_doubles => "0.25",
+                    number => number,
+                };
                 format!("'{number}'::double precision")
             }
             Type::Text => {
