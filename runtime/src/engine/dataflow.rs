@@ -192,8 +192,9 @@ impl<'scope> Graph<'_, 'scope> {
             inputs.push((clock.clone(), Route::Local));
         }
         let operator = self.or_fail(spec.name(), self.build_operator(id, spec.as_ref()));
-        let waits_for_fill =
-            self.description.fresh && operator.as_ref().is_some_and(|operator| operator.waits_for_fill());
+        // Of what has no inputs to read there is no fill.
+        let is_filled = self.surroundings.control.filling().completion().is_none();
+        let waits_for_fill = is_filled && operator.as_ref().is_some_and(|operator| operator.waits_for_fill());
         let owes_rows = self.description.fresh && operator.as_ref().is_some_and(|operator| operator.owes_rows());
         let placement = Placement {
             name: spec.name().to_owned(),
