@@ -57,6 +57,9 @@ pub struct Options {
     /// Clients at the same time; more are refused
     #[arg(long, global = true, env = "TIDEMILL_MAX_CONNECTIONS", default_value_t = 1000, value_name = "N")]
     pub max_connections: usize,
+    /// Rows that one epoch reads for a new materialized view: more make it ready sooner, fewer let others through in between
+    #[arg(long, global = true, env = "TIDEMILL_FILL_ROWS", default_value_t = 65536, value_name = "N")]
+    pub fill_rows: usize,
 }
 
 /// Options with their defaults filled in and checked.
@@ -74,6 +77,8 @@ pub struct Config {
     pub log: String,
     /// Clients at the same time.
     pub max_connections: usize,
+    /// Rows that one epoch reads for a new materialized view.
+    pub fill_rows: usize,
 }
 
 impl Options {
@@ -93,6 +98,9 @@ impl Options {
         if self.max_connections == 0 {
             return Err("--max-connections must be at least 1".to_owned());
         }
+        if self.fill_rows == 0 {
+            return Err("--fill-rows must be at least 1".to_owned());
+        }
         Ok(Config {
             listen: self.listen,
             data_dir: self.data_dir,
@@ -100,6 +108,7 @@ impl Options {
             workers,
             log: self.log,
             max_connections: self.max_connections,
+            fill_rows: self.fill_rows,
         })
     }
 }

@@ -117,7 +117,7 @@ fn start_coordinator(config: &Config) -> Result<Arc<Coordinator>, String> {
     let lower = operators.iter().map(|operator| operator.clone() as Arc<dyn plan::Lower>).collect();
     let planner = Arc::new(Planner::new(query_session(config, &functions)?, lower));
     let runtime = RuntimeConfig { workers: config.workers, cache_bytes: config.cache_bytes() };
-    let coordinator = Coordinator::start(store, runtime, planner, functions)
+    let coordinator = Coordinator::start(store, runtime, planner, functions, config.fill_rows)
         .map_err(|error| format!("cannot start from data directory \"{}\": {error}", config.data_dir.display()))?;
     coordinator.watch_disk(&config.data_dir);
     tracing::info!(elapsed_ms = runtime::clock::elapsed(started).as_millis() as u64, "data directory is open");

@@ -35,8 +35,8 @@ pub const VARIABLE: &str = "TIDEMILL_MUTATION";
 /// Where the crate is that mutations may break.
 const CRATE: &str = "runtime/src/";
 /// Files and folders beside the operators that no mutation has to break: what only tests use, what only lists, names and
-/// orders, which have no operator in execution, and DISTINCT, which is a grouping when operators see it.
-const WITHOUT_MUTATIONS: [&str; 5] = ["mod", "harness", "tests", "sort", "distinct"];
+/// orders, which have no operator in execution.
+const WITHOUT_MUTATIONS: [&str; 4] = ["mod", "harness", "tests", "sort"];
 
 /// One way to break something.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -236,7 +236,9 @@ impl Search {
     fn options(&self, mutation: Option<&str>, time: Duration) -> Options {
         let environment = mutation.map(|name| (VARIABLE.to_string(), name.to_string()));
         let server = Program { path: Some(self.binary.clone()), environment: environment.into_iter().collect() };
-        Options { server, explain: mutation.is_none(), ..Options::new(self.seed, time) }
+        // In steps, or what happens between them would never be seen.
+        let server_arguments = vec!["--fill-rows".to_string(), "20".to_string()];
+        Options { server, server_arguments, explain: mutation.is_none(), ..Options::new(self.seed, time) }
     }
 
     /// Runs without a mutation, then with each; prints a table. Those that were not found are an error.

@@ -126,7 +126,7 @@ fn float(info: &ExactNumberInfo) -> Result<Field, PlanError> {
 fn numeric_field(info: &ExactNumberInfo) -> Result<Field, PlanError> {
     let (precision, scale) = match *info {
         ExactNumberInfo::None => {
-            return Ok(named(numeric::PLAIN, "numeric"));
+            return Ok(plain(numeric::PLAIN));
         }
         ExactNumberInfo::Precision(precision) => (precision, 0),
         ExactNumberInfo::PrecisionAndScale(precision, scale) => (precision, scale),

@@ -12,7 +12,6 @@
 //!   comes from `close`. Stateless operators emit from `absorb` at once and need not consolidate.
 
 pub mod aggregate;
-pub mod distinct;
 mod failure;
 pub mod filter;
 #[cfg(test)]
@@ -183,7 +182,6 @@ pub fn definitions() -> Vec<Arc<dyn OperatorDef>> {
         Arc::new(filter::FilterDefinition),
         Arc::new(union::UnionDefinition),
         Arc::new(unnest::UnnestDefinition),
-        Arc::new(distinct::DistinctDefinition),
         Arc::new(aggregate::AggregateDefinition),
         Arc::new(join::JoinDefinition),
         Arc::new(recursion::RecursionDefinition),

@@ -95,6 +95,8 @@ pub struct EpochLoop {
     pub(super) running: HashMap<DataflowId, Vec<RelationId>>,
     /// Materialized views that are being filled.
     pub(super) fills: Vec<Fill>,
+    /// Rows that one epoch reads for one of them.
+    pub(super) fill_rows: usize,
     pub(super) in_flight: VecDeque<InFlight>,
     next_epoch: Epoch,
     queue: VecDeque<Command>,
@@ -127,6 +129,7 @@ impl EpochLoop {
         epoch: Epoch,
         running: HashMap<DataflowId, Vec<RelationId>>,
         stored_chunks: HashMap<RelationId, i64>,
+        fill_rows: usize,
     ) -> EpochLoop {
         EpochLoop {
             shared,
@@ -134,6 +137,7 @@ impl EpochLoop {
             catalog,
             running,
             fills: Vec::new(),
+            fill_rows,
             in_flight: VecDeque::new(),
             next_epoch: epoch + 1,
             queue: VecDeque::new(),

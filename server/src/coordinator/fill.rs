@@ -17,9 +17,6 @@ use crate::catalog::entry::{Entry, Status, StoredEntry};
 use crate::catalog::{CatalogChange, Stored};
 use crate::error::ServerError;
 
-/// Rows that one epoch reads for one view.
-const CHUNK_ROWS: usize = 1 << 16;
-
 /// A materialized view that is being filled.
 pub struct Fill {
     /// Its dataflow.
@@ -65,11 +62,12 @@ impl EpochLoop {
         let mut read = 0;
         while let Some(input) = fill.inputs.get(fill.current) {
             let relation = input.relation.id;
-            let options = ScanOptions { after: fill.after.clone(), ..ScanOptions::default() };
+            let batch_rows = ScanOptions::default().batch_rows.min(self.fill_rows);
+            let options = ScanOptions { after: fill.after.clone(), batch_rows, ..ScanOptions::default() };
             let mut scan = input.storage.scan(snapshot.clone(), options);
             let mut chunk = Vec::new();
             let mut ended = false;
-            while read < CHUNK_ROWS {
+            while read < self.fill_rows {
                 match scan.next().transpose()? {
                     Some(scanned) => {
                         read += scanned.batch.num_rows();

@@ -128,12 +128,13 @@ pub struct Coordinator {
 }
 
 impl Coordinator {
-    /// Recovers what the store holds, and starts.
+    /// Recovers what the store holds, and starts. An epoch reads about `fill_rows` rows for each new view.
     pub fn start(
         store: Arc<dyn Store>,
         runtime: RuntimeConfig,
         planner: Arc<Planner>,
         functions: SystemFunctions,
+        fill_rows: usize,
     ) -> Result<Arc<Coordinator>, ServerError> {
         let recovered = recovery::recover(&store, runtime, &planner)?;
         functions.publish(recovered.catalog.clone());
@@ -162,6 +163,7 @@ impl Coordinator {
             recovered.epoch,
             recovered.running,
             recovered.chunks,
+            fill_rows,
         );
         let channels = Channels { commands: command_receiver, results: recovered.results, jobs, done };
         spawn("epochs", move || epochs.run(&channels))?;

@@ -32,7 +32,7 @@ fn start(store: Arc<dyn Store>) -> Arc<Coordinator> {
     let functions = SystemFunctions::new();
     let planner = Planner::new(read::session_state(&functions), Vec::new());
     let config = RuntimeConfig { workers: 1, cache_bytes: 1 << 20 };
-    Coordinator::start(store, config, Arc::new(planner), functions).expect("starts")
+    Coordinator::start(store, config, Arc::new(planner), functions, 1 << 16).expect("starts")
 }
 
 async fn create(coordinator: &Arc<Coordinator>, name: &str, primary_key: Vec<usize>) -> Arc<TableInfo> {

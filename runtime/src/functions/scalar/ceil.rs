@@ -2,8 +2,9 @@
 
 use datafusion::logical_expr::ScalarUDF;
 
+use super::decimals::Direction;
 use super::overload::Overloaded;
-use super::rounding::{self, Direction};
+use super::rounding;
 use crate::functions::{Example, FunctionDef, Implementation};
 
 /// The function.
@@ -20,6 +21,6 @@ pub static DEFINITION: FunctionDef = FunctionDef {
 
 fn make() -> ScalarUDF {
     Overloaded::udf("ceil", &["ceiling"], rounding::choose, |arguments, result| {
-        rounding::evaluate(&arguments[0], result, Direction::Up)
+        rounding::evaluate(arguments, result, Direction::Up)
     })
 }

@@ -1,11 +1,12 @@
 //! Scalar functions, one file each, or a file for those of one topic: [`arrays`], [`calendar`] and [`make`] (dates and
 //! times), [`json`], [`numbers`], [`numeric`] (its operators), [`patterns`] (regular expressions), [`text`]. [`windows`] holds what the window functions share, [`overload`] what functions of
-//! several types share, [`rounding`] what those that round share; [`format`] holds the patterns of texts, [`zone`] time
+//! several types share, [`rounding`] what those that round share, [`decimals`] numerics of either width; [`format`] holds the patterns of texts, [`zone`] time
 //! zones.
 
 pub mod arrays;
 pub mod calendar;
 pub mod ceil;
+pub mod decimals;
 pub mod floor;
 pub mod format;
 pub mod hop_starts;

@@ -2,20 +2,17 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, Decimal128Array, Decimal256Array, Float64Array, Int32Array, StringArray,
-};
-use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{
-    DataType, Decimal128Type, Decimal256Type, Field, Float64Type, Int32Type, Int64Type, i256,
-};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int32Array, StringArray};
+use datafusion::arrow::datatypes::{DataType, Decimal128Type, Field, Float64Type, Int32Type, Int64Type, i256};
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
 use plan::SqlState;
+use plan::numeric::PLAIN_SCALE;
 
+use super::decimals::{Decimals, Direction, decimal_type, digits_of, division_by_zero, external, of_type, overflow};
+use super::numeric::at_scale;
 use super::overload::{Form, Overloaded, each, error};
 use super::rounding;
-use crate::functions::quotient::{divided_rounded, fits, power256};
 use crate::functions::{Example, FunctionDef, Implementation};
 
 /// `sign`
@@ -135,77 +132,47 @@ pub static ROUND: FunctionDef = FunctionDef {
     implementation: Implementation::Scalar(|| Overloaded::udf("round", &[], choose_round, round)),
 };
 
-fn out_of_range() -> DataFusionError {
-    error(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value overflows numeric format")
-}
-
 fn scale_of(array: &ArrayRef) -> i32 {
-    match array.data_type() {
-        DataType::Decimal128(_, scale) => i32::from(*scale),
-        _ => 0,
-    }
-}
-
-/// The decimal type that holds a number, if it is exact.
-fn decimal(number: &DataType) -> Option<DataType> {
-    match number {
-        DataType::Decimal128(_, _) => Some(number.clone()),
-        DataType::Decimal256(_, scale) => Some(DataType::Decimal128(38, (*scale).min(16))),
-        DataType::Int16 => Some(DataType::Decimal128(5, 0)),
-        DataType::Int32 => Some(DataType::Decimal128(10, 0)),
-        number if number.is_integer() => Some(DataType::Decimal128(20, 0)),
-        DataType::Null => Some(DataType::Decimal128(38, 0)),
-        _ => None,
-    }
+    digits_of(array.data_type()).map_or(0, |(_, scale)| i32::from(scale))
 }
 
 fn choose_decimal(types: &[DataType], result: DataType) -> Option<Form> {
     let [number] = types else { return None };
-    Some(Form { arguments: vec![decimal(number)?], result })
+    let argument = match decimal_type(number)? {
+        // Of a quotient the digits that a column keeps.
+        DataType::Decimal256(_, scale) => DataType::Decimal128(38, scale.min(PLAIN_SCALE)),
+        narrow => narrow,
+    };
+    Some(Form { arguments: vec![argument], result })
 }
 
 fn sign(arguments: &[ArrayRef], result: &DataType) -> Result<ArrayRef> {
-    if let DataType::Decimal256(..) = arguments[0].data_type() {
-        let signs = arguments[0].as_primitive::<Decimal256Type>();
-        let signs: Decimal128Array =
-            signs.unary(|value| i128::from(value > i256::ZERO) - i128::from(value < i256::ZERO));
-        return Ok(cast(&(Arc::new(signs.with_precision_and_scale(38, 0)?) as ArrayRef), result)?);
+    if result != &DataType::Float64 {
+        let numbers = Decimals::new(&arguments[0])?;
+        let sign = |value: i256| i128::from(value > i256::ZERO) - i128::from(value < i256::ZERO);
+        return of_type(each(arguments, |row| Ok(Some(i256::from_i128(sign(numbers.value(row))))))?, result);
     }
-    if let DataType::Decimal128(precision, scale) = result {
-        let numbers = cast(&arguments[0], &DataType::Decimal128(38, scale_of(&arguments[0]) as i8))?;
-        let signs: Decimal128Array = numbers.as_primitive::<Decimal128Type>().unary(i128::signum);
-        return Ok(Arc::new(signs.with_precision_and_scale(*precision, *scale)?));
-    }
-    let numbers = cast(&arguments[0], &DataType::Float64)?;
     let sign = |value: f64| if value == 0.0 || value.is_nan() { value } else { value.signum() };
-    let signs: Float64Array = numbers.as_primitive::<Float64Type>().unary(sign);
-    Ok(cast(&(Arc::new(signs) as ArrayRef), result)?)
+    let signs: Float64Array = arguments[0].as_primitive::<Float64Type>().unary(sign);
+    Ok(Arc::new(signs))
 }
 
 fn choose_div(types: &[DataType], _constants: &[Option<&ScalarValue>]) -> Option<Form> {
     let [left, right] = types else { return None };
-    Some(Form { arguments: vec![decimal(left)?, decimal(right)?], result: DataType::Decimal128(38, 0) })
+    Some(Form { arguments: vec![decimal_type(left)?, decimal_type(right)?], result: DataType::Decimal128(38, 0) })
 }
 
-/// Digits of a decimal as if it had the given scale.
-fn at_scale(value: i128, from: i32, to: i32) -> Result<i256> {
-    let power = u32::try_from(to - from).ok().and_then(|power| i256::from_i128(10).checked_pow(power));
-    power.and_then(|power| i256::from_i128(value).checked_mul(power)).ok_or_else(out_of_range)
-}
-
-fn div(arguments: &[ArrayRef], _result: &DataType) -> Result<ArrayRef> {
-    let (left, right) = (arguments[0].as_primitive::<Decimal128Type>(), arguments[1].as_primitive::<Decimal128Type>());
-    let (left_scale, right_scale) = (scale_of(&arguments[0]), scale_of(&arguments[1]));
-    let common = left_scale.max(right_scale);
+fn div(arguments: &[ArrayRef], result: &DataType) -> Result<ArrayRef> {
+    let (left, right) = (Decimals::new(&arguments[0])?, Decimals::new(&arguments[1])?);
+    let common = left.scale().max(right.scale());
     let quotients = each(arguments, |row| {
-        let divisor = at_scale(right.value(row), right_scale, common)?;
+        let divisor = at_scale(right.term(row), common).map_err(external)?;
         if divisor == i256::ZERO {
-            return Err(error(SqlState::DIVISION_BY_ZERO, "division by zero"));
+            return Err(division_by_zero());
         }
-        let quotient = at_scale(left.value(row), left_scale, common)?.wrapping_div(divisor);
-        quotient.to_i128().map(Some).ok_or_else(out_of_range)
+        Ok(Some(at_scale(left.term(row), common).map_err(external)?.wrapping_div(divisor)))
     })?;
-    Ok(Arc::new(Decimal128Array::from(quotients).with_precision_and_scale(38, 0)?))
+    of_type(quotients, result)
 }
 
 fn choose_bucket(types: &[DataType], _constants: &[Option<&ScalarValue>]) -> Option<Form> {
@@ -214,7 +181,7 @@ fn choose_bucket(types: &[DataType], _constants: &[Option<&ScalarValue>]) -> Opt
             vec![DataType::Float64, DataType::List(Arc::new(Field::new("item", DataType::Float64, true)))]
         }
         [bounds @ .., count] if bounds.len() == 3 && (count.is_integer() || count == &DataType::Null) => {
-            let exact: Option<Vec<DataType>> = bounds.iter().map(decimal).collect();
+            let exact: Option<Vec<DataType>> = bounds.iter().map(decimal_type).collect();
             let mut arguments = match exact {
                 Some(exact) => exact,
                 None if bounds.iter().all(|bound| bound.is_numeric() || bound == &DataType::Null) => {
@@ -287,12 +254,9 @@ fn float_bucket(number: f64, low: f64, high: f64, count: i32) -> Result<i32> {
 }
 
 fn exact_bucket(arguments: &[ArrayRef], row: usize, count: i32) -> Result<i32> {
-    let scales: Vec<i32> = arguments[..3].iter().map(scale_of).collect();
-    let common = scales.iter().copied().max().unwrap_or_default();
-    let at = |place: usize| {
-        let value = arguments[place].as_primitive::<Decimal128Type>().value(row);
-        at_scale(value, scales[place], common)
-    };
+    let bounds: Vec<Decimals<'_>> = arguments[..3].iter().map(Decimals::new).collect::<Result<_>>()?;
+    let common = bounds.iter().map(Decimals::scale).max().unwrap_or_default();
+    let at = |place: usize| at_scale(bounds[place].term(row), common).map_err(external);
     let (mut number, mut low, mut high) = (at(0)?, at(1)?, at(2)?);
     if low == high {
         return Err(wrong_bucket("lower bound cannot equal upper bound"));
@@ -306,7 +270,7 @@ fn exact_bucket(arguments: &[ArrayRef], row: usize, count: i32) -> Result<i32> {
     if number >= high {
         return Ok(count.saturating_add(1));
     }
-    let share = number.wrapping_sub(low).checked_mul(i256::from_i128(i128::from(count))).ok_or_else(out_of_range)?;
+    let share = number.wrapping_sub(low).checked_mul(i256::from_i128(i128::from(count))).ok_or_else(overflow)?;
     let place = share.wrapping_div(high.wrapping_sub(low)).to_i128().unwrap_or_default();
     Ok(place as i32 + 1)
 }
@@ -336,7 +300,7 @@ fn factorial(arguments: &[ArrayRef], _result: &DataType) -> Result<ArrayRef> {
         }
         // The product of the first 34 is the last with 38 digits or fewer.
         let product = (1..=i128::from(number.min(34))).try_fold(1_i128, i128::checked_mul);
-        product.filter(|_| number <= 33).map(Some).ok_or_else(out_of_range)
+        product.filter(|_| number <= 33).map(Some).ok_or_else(overflow)
     })?;
     Ok(Arc::new(Decimal128Array::from(products).with_precision_and_scale(38, 0)?))
 }
@@ -366,12 +330,8 @@ fn choose_round(types: &[DataType], constants: &[Option<&ScalarValue>]) -> Optio
     if number.is_floating() {
         return Some(Form { arguments: vec![DataType::Float64, digits], result: DataType::Float64 });
     }
-    let number = match number {
-        number if number.is_integer() => DataType::Decimal128(38, 0),
-        DataType::Decimal256(..) => number.clone(),
-        number => decimal(number)?,
-    };
-    let (DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale)) = number else { return None };
+    let number = decimal_type(number)?;
+    let (_, scale) = digits_of(&number)?;
     // As many digits as are asked for, if that is known and there are so many.
     let kept = rounding::constant_digits(constants);
     let kept = kept.map_or(scale, |kept| kept.clamp(0, 30) as i8);
@@ -379,81 +339,13 @@ fn choose_round(types: &[DataType], constants: &[Option<&ScalarValue>]) -> Optio
 }
 
 fn round(arguments: &[ArrayRef], result: &DataType) -> Result<ArrayRef> {
-    let digits = arguments.get(1).map(rounding::digits);
-    if let DataType::Decimal256(_, from) = arguments[0].data_type() {
-        return round_wide(arguments, i32::from(*from), digits.as_ref(), result);
-    }
-    let (DataType::Decimal128(precision, to), DataType::Decimal128(_, _)) = (result, arguments[0].data_type()) else {
-        let numbers = arguments[0].as_primitive::<Float64Type>();
-        let rounded = each(arguments, |row| {
-            let (number, digits) = (numbers.value(row), digits.as_ref().map_or(0, |digits| digits.value(row)));
-            if digits == 0 {
-                return Ok(Some(number.round_ties_even()));
-            }
-            let unit = 10_f64.powi(digits);
-            Ok(Some((number * unit).round_ties_even() / unit))
-        })?;
-        return Ok(Arc::new(Float64Array::from(rounded)));
+    let (DataType::Float64, [numbers, digits]) = (result, arguments) else {
+        return rounding::evaluate(arguments, result, Direction::Nearest);
     };
-    let numbers = arguments[0].as_primitive::<Decimal128Type>();
-    let (from, to) = (scale_of(&arguments[0]), i32::from(*to));
+    let (numbers, digits) = (numbers.as_primitive::<Float64Type>(), rounding::digits(digits));
     let rounded = each(arguments, |row| {
-        let (value, digits) = (numbers.value(row), digits.as_ref().map_or(0, |digits| digits.value(row)));
-        rounded_decimal(value, from, digits, to).map(Some)
+        let unit = 10_f64.powi(digits.value(row));
+        Ok(Some((numbers.value(row) * unit).round_ties_even() / unit))
     })?;
-    Ok(Arc::new(Decimal128Array::from(rounded).with_precision_and_scale(*precision, to as i8)?))
-}
-
-/// The same for wide numbers.
-fn round_wide(arguments: &[ArrayRef], from: i32, digits: Option<&Int32Array>, result: &DataType) -> Result<ArrayRef> {
-    let (DataType::Decimal128(_, to) | DataType::Decimal256(_, to)) = result else { return Err(out_of_range()) };
-    let numbers = arguments[0].as_primitive::<Decimal256Type>();
-    let rounded = each(arguments, |row| {
-        let digits = digits.map_or(0, |digits| digits.value(row));
-        let dropped = from.saturating_sub(digits).max(0);
-        // A power that does not fit is greater than twice any value.
-        let (kept, unit) = match power256(dropped) {
-            Some(unit) => (divided_rounded(numbers.value(row), unit), dropped),
-            None => (i256::ZERO, 0),
-        };
-        let shift = i32::from(*to) - from + unit;
-        let power = power256(shift.abs()).ok_or_else(out_of_range)?;
-        if shift < 0 {
-            Ok(Some(kept.wrapping_div(power)))
-        } else {
-            kept.checked_mul(power).map(Some).ok_or_else(out_of_range)
-        }
-    })?;
-    let rounded: Decimal256Array = rounded.into_iter().collect();
-    match result {
-        DataType::Decimal128(..) => rounding::narrowed(&(Arc::new(rounded) as ArrayRef), result),
-        _ if rounded.iter().flatten().all(fits) => Ok(Arc::new(rounded.with_data_type(result.clone()))),
-        _ => Err(out_of_range()),
-    }
-}
-
-/// A decimal with so many digits after the point, half away from zero, at another scale.
-fn rounded_decimal(value: i128, from: i32, digits: i32, to: i32) -> Result<i128> {
-    let dropped = from.saturating_sub(digits);
-    let mut value = value;
-    if dropped > 0 {
-        // A power that does not fit is greater than twice any value.
-        value = match u32::try_from(dropped).ok().and_then(|dropped| 10_i128.checked_pow(dropped)) {
-            Some(unit) => {
-                let cut = value - value % unit;
-                if (value % unit).unsigned_abs() >= unit.unsigned_abs().div_ceil(2) {
-                    cut.checked_add(unit * value.signum()).ok_or_else(out_of_range)?
-                } else {
-                    cut
-                }
-            }
-            None => 0,
-        };
-    }
-    let power = |exponent: i32| 10_i128.checked_pow(exponent.unsigned_abs()).ok_or_else(out_of_range);
-    if to >= from {
-        value.checked_mul(power(to - from)?).ok_or_else(out_of_range)
-    } else {
-        Ok(value / power(from - to)?)
-    }
+    Ok(Arc::new(Float64Array::from(rounded)))
 }

@@ -6,14 +6,15 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Decimal256Array};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::kernels::numeric as kernels;
-use datafusion::arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, i256};
+use datafusion::arrow::datatypes::{DataType, Decimal128Type, i256};
 use datafusion::common::ScalarValue;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use plan::numeric::{self, DECLARED_PRECISION_MAX, Display, PLAIN_SCALE, QUOTIENT, QUOTIENT_SCALE, WIDE_PRECISION};
 use plan::{PlanError, SqlState};
 
+use super::decimals::{Decimals, decimal_type, digits_of, external, of_type, overflow};
 use super::overload::{Form, Overloaded, each};
 use crate::functions::aggregate::big::Big;
 use crate::functions::aggregate::results::numeric_overflow;
@@ -111,37 +112,15 @@ const MODULO: usize = 4;
 
 fn choose<const OP: usize>(types: &[DataType], _constants: &[Option<&ScalarValue>]) -> Option<Form> {
     let [left, right] = types else { return None };
-    let (left, right) = (operand(left)?, operand(right)?);
+    let (left, right) = (decimal_type(left)?, decimal_type(right)?);
     let result = result(OP, &left, &right)?;
     Some(Form { arguments: vec![left, right], result })
 }
 
-/// The decimal type of an operand.
-fn operand(data_type: &DataType) -> Option<DataType> {
-    Some(match data_type {
-        DataType::Decimal128(..) | DataType::Decimal256(..) => data_type.clone(),
-        DataType::Int8 | DataType::UInt8 | DataType::Int16 => DataType::Decimal128(5, 0),
-        DataType::UInt16 | DataType::Int32 => DataType::Decimal128(10, 0),
-        DataType::UInt32 | DataType::Int64 => DataType::Decimal128(19, 0),
-        DataType::UInt64 => DataType::Decimal128(20, 0),
-        DataType::Null => numeric::PLAIN,
-        _ => return None,
-    })
-}
-
-/// Precision and scale.
-fn digits_of(data_type: &DataType) -> Option<(i16, i16)> {
-    match data_type {
-        DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale) => {
-            Some((i16::from(*precision), i16::from(*scale)))
-        }
-        _ => None,
-    }
-}
-
 /// The type of an operator's result.
 fn result(operator: usize, left: &DataType, right: &DataType) -> Option<DataType> {
-    let ((left_precision, left_scale), (right_precision, right_scale)) = (digits_of(left)?, digits_of(right)?);
+    let digits = |side| digits_of(side).map(|(precision, scale)| (i16::from(precision), i16::from(scale)));
+    let ((left_precision, left_scale), (right_precision, right_scale)) = (digits(left)?, digits(right)?);
     let (left_whole, right_whole) = (left_precision - left_scale, right_precision - right_scale);
     let displays = [numeric::display(left), numeric::display(right)];
     let (whole, scale) = match operator {
@@ -182,24 +161,11 @@ fn evaluate<const OP: usize>(arguments: &[ArrayRef], result: &DataType) -> Resul
     if let Some(narrow) = narrow(OP, left, right, result)? {
         return Ok(narrow);
     }
-    let (left, right) = (Column::new(left)?, Column::new(right)?);
-    let target = digits_of(result).map_or(0, |(_, scale)| scale as i8);
-    let limit = digits_of(result).and_then(|(precision, _)| power256(i32::from(precision)));
-    let values = each(arguments, |row| {
-        let value = row_value(OP, left.term(row), right.term(row), target).map_err(external)?;
-        match limit {
-            Some(limit) if value < limit && value > limit.wrapping_neg() => Ok(Some(value)),
-            _ => Err(external(numeric_overflow())),
-        }
-    })?;
-    Ok(match result {
-        DataType::Decimal128(..) => {
-            // It is below the limit of the type.
-            let values = values.into_iter().map(|value| value.and_then(i256::to_i128));
-            Arc::new(values.collect::<Decimal128Array>().with_data_type(result.clone()))
-        }
-        _ => Arc::new(values.into_iter().collect::<Decimal256Array>().with_data_type(result.clone())),
-    })
+    let (left, right) = (Decimals::new(left)?, Decimals::new(right)?);
+    let target = digits_of(result).map_or(0, |(_, scale)| scale);
+    let values =
+        each(arguments, |row| row_value(OP, left.term(row), right.term(row), target).map(Some).map_err(external))?;
+    of_type(values, result)
 }
 
 /// The result by Arrow's kernels, where operands and result are narrow and no digit is lost.
@@ -215,7 +181,7 @@ fn narrow(operator: usize, left: &ArrayRef, right: &ArrayRef, result: &DataType)
         MULTIPLICATION => kernels::mul(left, right),
         _ => return Ok(None),
     };
-    let computed = computed.map_err(|_| external(numeric_overflow()))?;
+    let computed = computed.map_err(|_| overflow())?;
     if !matches!(computed.data_type(), DataType::Decimal128(_, kept) if kept == scale) {
         return Ok(None);
     }
@@ -223,40 +189,9 @@ fn narrow(operator: usize, left: &ArrayRef, right: &ArrayRef, result: &DataType)
     let limit = 10_u128.pow(u32::from(*precision));
     let fits = |row: usize| computed.is_null(row) || computed.value(row).unsigned_abs() < limit;
     if !(0..computed.len()).all(fits) {
-        return Err(external(numeric_overflow()));
+        return Err(overflow());
     }
     Ok(Some(Arc::new(computed.clone().with_data_type(result.clone()))))
-}
-
-/// Numbers of a column, wide.
-struct Column<'a> {
-    values: Values<'a>,
-    scale: i8,
-    display: Display,
-}
-
-enum Values<'a> {
-    Narrow(&'a Decimal128Array),
-    Wide(&'a Decimal256Array),
-}
-
-impl<'a> Column<'a> {
-    fn new(array: &'a ArrayRef) -> Result<Self> {
-        let (values, scale) = match array.data_type() {
-            DataType::Decimal128(_, scale) => (Values::Narrow(array.as_primitive::<Decimal128Type>()), *scale),
-            DataType::Decimal256(_, scale) => (Values::Wide(array.as_primitive::<Decimal256Type>()), *scale),
-            other => return Err(external(PlanError::internal(format!("{other} is no numeric")))),
-        };
-        Ok(Column { values, scale, display: numeric::display(array.data_type()) })
-    }
-
-    fn term(&self, row: usize) -> Term<i256> {
-        let value = match self.values {
-            Values::Narrow(array) => i256::from_i128(array.value(row)),
-            Values::Wide(array) => array.value(row),
-        };
-        Term { value, scale: self.scale, display: self.display }
-    }
 }
 
 /// The result of one row at a scale.
@@ -279,7 +214,7 @@ fn row_value(operator: usize, left: Term<i256>, right: Term<i256>, target: i8) -
 }
 
 /// A number at another scale, rounded half away from zero.
-fn at_scale(number: Term<i256>, target: i8) -> std::result::Result<i256, PlanError> {
+pub fn at_scale(number: Term<i256>, target: i8) -> std::result::Result<i256, PlanError> {
     let shift = i32::from(target) - i32::from(number.scale);
     let power = power256(shift.abs()).ok_or_else(numeric_overflow)?;
     match shift {
@@ -302,10 +237,6 @@ fn product(left: Term<i256>, right: Term<i256>, target: i8) -> std::result::Resu
     let power = Big::power_of_ten(dropped.unsigned_abs());
     let product = if dropped < 0 { product.times(&power) } else { product.divided_rounded(&power) };
     product.to_i256().ok_or_else(numeric_overflow)
-}
-
-fn external(error: PlanError) -> DataFusionError {
-    DataFusionError::External(Box::new(error))
 }
 
 #[cfg(test)]

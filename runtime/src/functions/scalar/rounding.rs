@@ -1,30 +1,18 @@
-//! What `ceil`, `floor` and `trunc` share.
+//! What `ceil`, `floor`, `trunc` and `round` share.
 //!
 //! Of a numeric they give a numeric without a fraction, so one that prints without one. All other numbers are doubles
 //! to them, as in PostgreSQL.
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, AsArray, Decimal128Array, Decimal256Array, Float64Array, Int32Array};
-use datafusion::arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, Float64Type, Int32Type, Int64Type, i256};
+use datafusion::arrow::array::{ArrayRef, AsArray, Float64Array, Int32Array};
+use datafusion::arrow::datatypes::{DataType, Float64Type, Int32Type, Int64Type};
 use datafusion::common::ScalarValue;
-use datafusion::error::{DataFusionError, Result};
-use plan::SqlState;
+use datafusion::error::Result;
 use plan::numeric::{self, Display, PLAIN_SCALE};
 
-use super::overload::{Form, error};
-use crate::functions::quotient::power256;
-
-/// Which whole number is taken for a fraction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    /// The next above.
-    Up,
-    /// The next below.
-    Down,
-    /// The next towards zero.
-    ToZero,
-}
+use super::decimals::{Decimals, Direction, digits_of, of_type, rounded};
+use super::overload::{Form, each};
 
 /// The form for one number.
 pub fn choose(arguments: &[DataType], _constants: &[Option<&ScalarValue>]) -> Option<Form> {
@@ -83,70 +71,27 @@ pub fn digits(array: &ArrayRef) -> Int32Array {
     }
 }
 
-/// Rounds decimals or doubles in a direction.
-pub fn evaluate(numbers: &ArrayRef, result: &DataType, direction: Direction) -> Result<ArrayRef> {
-    match (numbers.data_type(), result) {
-        (DataType::Decimal128(_, from), DataType::Decimal128(precision, to)) => {
-            let unit = power128(i32::from(*from) - i32::from(*to))?;
-            let rounded: Decimal128Array = numbers
-                .as_primitive::<Decimal128Type>()
-                .unary(|value| value.div_euclid(unit) + i128::from(steps_up(value < 0, value % unit != 0, direction)));
-            Ok(Arc::new(rounded.with_precision_and_scale(*precision, *to)?))
-        }
-        (DataType::Decimal256(_, from), DataType::Decimal128(precision, to)) => {
-            let wide = DataType::Decimal256(*precision + 1, *to);
-            narrowed(&evaluate_wide(numbers, *from, &wide, direction)?, result)
-        }
-        (DataType::Decimal256(_, from), DataType::Decimal256(..)) => evaluate_wide(numbers, *from, result, direction),
-        _ => {
-            let rounded: Float64Array = numbers.as_primitive::<Float64Type>().unary(|value| match direction {
-                Direction::Up => value.ceil(),
-                Direction::Down => value.floor(),
-                Direction::ToZero => value.trunc(),
-            });
-            Ok(Arc::new(rounded))
-        }
+/// The whole numbers that decimals or doubles are rounded to.
+pub fn evaluate(arguments: &[ArrayRef], result: &DataType, direction: Direction) -> Result<ArrayRef> {
+    if result != &DataType::Float64 {
+        return to_digits(arguments, result, direction);
     }
-}
-
-fn evaluate_wide(numbers: &ArrayRef, from: i8, result: &DataType, direction: Direction) -> Result<ArrayRef> {
-    let DataType::Decimal256(precision, to) = result else { return Err(out_of_range()) };
-    let unit = power256(i32::from(from) - i32::from(*to)).ok_or_else(out_of_range)?;
-    let rounded: Decimal256Array = numbers.as_primitive::<Decimal256Type>().unary(|value| {
-        let remainder = value.wrapping_rem(unit);
-        let below = value.wrapping_div(unit).wrapping_sub(i256::from(i8::from(remainder < i256::ZERO)));
-        below.wrapping_add(i256::from(steps_up(value < i256::ZERO, remainder != i256::ZERO, direction)))
+    let whole: Float64Array = arguments[0].as_primitive::<Float64Type>().unary(|value| match direction {
+        Direction::Nearest => value.round_ties_even(),
+        Direction::Up => value.ceil(),
+        Direction::Down => value.floor(),
+        Direction::ToZero => value.trunc(),
     });
-    Ok(Arc::new(rounded.with_precision_and_scale(*precision, *to)?))
+    Ok(Arc::new(whole))
 }
 
-/// Wide numbers in a narrow type of the same scale.
-pub fn narrowed(numbers: &ArrayRef, result: &DataType) -> Result<ArrayRef> {
-    let DataType::Decimal128(precision, _) = result else { return Ok(numbers.clone()) };
-    let limit = 10_u128.pow(u32::from(*precision));
-    let wide = numbers.as_primitive::<Decimal256Type>().iter();
-    let narrow = wide.map(|value| match value.map(i256::to_i128) {
-        None => Ok(None),
-        Some(Some(value)) if value.unsigned_abs() < limit => Ok(Some(value)),
-        Some(_) => Err(out_of_range()),
-    });
-    Ok(Arc::new(narrow.collect::<Result<Decimal128Array>>()?.with_data_type(result.clone())))
-}
-
-/// 1 if the number above is taken and not the one below.
-fn steps_up(negative: bool, fraction: bool, direction: Direction) -> i8 {
-    let up = match direction {
-        Direction::Up => true,
-        Direction::Down => false,
-        Direction::ToZero => negative,
-    };
-    i8::from(fraction && up)
-}
-
-fn out_of_range() -> DataFusionError {
-    error(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value overflows numeric format")
-}
-
-fn power128(exponent: i32) -> Result<i128> {
-    u32::try_from(exponent).ok().and_then(|exponent| 10_i128.checked_pow(exponent)).ok_or_else(out_of_range)
+/// Decimals with as many digits after the point as the second argument says, or none.
+pub fn to_digits(arguments: &[ArrayRef], result: &DataType, direction: Direction) -> Result<ArrayRef> {
+    let (numbers, digits) = (Decimals::new(&arguments[0])?, arguments.get(1).map(digits));
+    let scale = digits_of(result).map_or(0, |(_, scale)| scale);
+    let values = each(arguments, |row| {
+        let digits = digits.as_ref().map_or(0, |digits| digits.value(row));
+        rounded(numbers.term(row), digits, scale, direction).map(Some)
+    })?;
+    of_type(values, result)
 }

@@ -19,6 +19,9 @@
 //! A partition for which a function fails (an overflow, say) is not in the output but in the errors output, with its key
 //! as row, for as long as that is so.
 //!
+//! While its dataflow is being filled, rows are only kept; in the epoch in which the fill is complete the results of all
+//! partitions are emitted at once. Chunk by chunk, a fill would look at its partitions as often as there are chunks.
+//!
 //! State: table 0, the rows in order (see [`super::ordered`]); for running functions, table 1 (see [`running`]).
 
 use std::any::Any;
