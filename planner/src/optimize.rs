@@ -3,7 +3,7 @@
 //! Before the optimizer's rules, [`order`] makes results that depend on the order of equal rows independent of it, so
 //! that an ad-hoc query and a view over the same rows break ties the same way; [`name_casts_of_subqueries`] and
 //! [`constants_to_the_right`] keep names and comparisons in the one form that the rules understand; [`in_lists`] wraps one of
-//! them. [`padded`] is a rule of ours over physical plans. In a view, scalar subqueries become joins before. After the rules, [`order::plain_windows`] takes out of windows what
+//! them, [`exclusions`] plans frames that leave rows out. [`padded`] is a rule of ours over physical plans. In a view, scalar subqueries become joins before. After the rules, [`order::plain_windows`] takes out of windows what
 //! is no window function any more, and [`not_in_under_conditions`] mends what DataFusion makes of a NOT IN whose subquery
 //! refers to the outer row.
 
@@ -23,6 +23,7 @@ use plan::PlanError;
 use crate::Planner;
 use crate::bind::{correlated, walk};
 
+mod exclusions;
 pub(crate) mod in_lists;
 mod order;
 mod padded;
@@ -144,6 +145,7 @@ impl Planner {
         };
         let analyzed = session.analyzer().execute_and_check(plan, options, |_, _| {});
         analyzed
+            .and_then(|plan| exclusions::calls(plan, session))
             .and_then(order::first_of_each)
             .and_then(|plan| order::deterministic(plan, in_view))
             .and_then(|plan| if in_view { Ok(plan) } else { order::offsets_by_number(plan) })

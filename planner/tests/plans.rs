@@ -58,6 +58,9 @@ fn test_planner() -> Planner {
     for function in runtime::functions::aggregates() {
         state.register_udaf(function).unwrap();
     }
+    for function in runtime::functions::excluding(state.aggregate_functions().values()) {
+        state.register_udwf(function).unwrap();
+    }
     let operators = runtime::operators::definitions().into_iter().map(|definition| definition as Arc<dyn Lower>);
     Planner::new(state, operators.collect())
 }

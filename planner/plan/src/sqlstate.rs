@@ -66,6 +66,8 @@ states! {
     INVALID_REGULAR_EXPRESSION = "2201B";
     /// Bounds that make no buckets.
     INVALID_ARGUMENT_FOR_WIDTH_BUCKET = "2201G";
+    /// A number of a row that is none.
+    INVALID_ARGUMENT_FOR_NTH_VALUE = "22016";
     /// Other wrong data.
     DATA_EXCEPTION = "22000";
     /// NULL in a NOT NULL column.

@@ -59,15 +59,22 @@ fn without_position(error: DataFusionError, source: &Source) -> PlanError {
         },
         DataFusionError::SchemaError(inner, _) => from_schema_error(*inner, source),
         DataFusionError::ArrowError(inner, _) => from_message(&inner.to_string(), source),
-        DataFusionError::NotImplemented(message) => {
-            PlanError::new(SqlState::FEATURE_NOT_SUPPORTED, without_backtrace(&message))
-        }
+        DataFusionError::NotImplemented(message) => not_implemented(without_backtrace(&message)),
         DataFusionError::SQL(inner, _) => PlanError::new(SqlState::SYNTAX_ERROR, inner.to_string()),
         DataFusionError::Plan(message) | DataFusionError::Execution(message) => {
             from_message(without_backtrace(&message), source)
         }
         other => from_message(&other.strip_backtrace(), source),
     }
+}
+
+/// What DataFusion calls missing. Numbers that are too long or too large for its decimals are among that.
+fn not_implemented(message: &str) -> PlanError {
+    if message.starts_with("Decimal scale ") || message.starts_with("Decimal precision ") {
+        return PlanError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value overflows numeric format")
+            .with_detail("A numeric has 76 digits at most.");
+    }
+    PlanError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
 }
 
 fn without_backtrace(message: &str) -> &str {

@@ -8,17 +8,17 @@ use std::sync::{Arc, LazyLock};
 
 use datafusion::arrow::array::{ArrayRef, AsArray};
 use datafusion::arrow::datatypes::{
-    DataType, Float32Type, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
+    DataType, Float32Type, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
 };
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr::{Between, InList, Sort as SortExpr, WindowFunction};
+use datafusion::logical_expr::expr::{Between, InList, Sort as SortExpr, WindowFunction, WindowFunctionParams};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     Aggregate, BinaryExpr, ColumnarValue, Distinct, DistinctOn, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder,
-    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, WindowFrameBound, WindowFrameUnits, cast,
 };
 use datafusion::optimizer::AnalyzerRule;
 
@@ -202,12 +202,30 @@ fn rewrite_comparison(expression: Expr, schema: &DFSchema) -> Result<Transformed
 /// The keys of OVER.
 fn window_keys(mut window: Box<WindowFunction>, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let params = &mut window.params;
-    let changed = wrap_list(&mut params.partition_by, schema)? | wrap_order(&mut params.order_by, schema)?;
+    let changed = wrap_list(&mut params.partition_by, schema)?
+        | wrap_order(&mut params.order_by, schema)?
+        | order_by_instants(params, schema)?;
     // Rows that order the same are peers.
     match super::peers::rank(&window) {
         Some(rank) => Ok(Transformed::yes(rank)),
         None => Ok(Transformed::new_transformed(Expr::WindowFunction(window), changed)),
     }
+}
+
+/// Dates plus an interval are instants, in the bounds of RANGE too: an interval below a day would be cut otherwise.
+fn order_by_instants(params: &mut WindowFunctionParams, schema: &DFSchema) -> Result<bool> {
+    let frame = &params.window_frame;
+    let is_distance = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) => !distance.is_null(),
+        WindowFrameBound::CurrentRow => false,
+    };
+    let [sort] = params.order_by.as_mut_slice() else { return Ok(false) };
+    let by_distance = is_distance(&frame.start_bound) || is_distance(&frame.end_bound);
+    if frame.units != WindowFrameUnits::Range || !by_distance || sort.expr.get_type(schema)? != DataType::Date32 {
+        return Ok(false);
+    }
+    sort.expr = cast(sort.expr.clone(), DataType::Timestamp(TimeUnit::Microsecond, None));
+    Ok(true)
 }
 
 /// Group keys, DISTINCT columns, sort keys and equated join keys.

@@ -76,6 +76,7 @@ use crate::statement::{Drop, Statement};
 use crate::{Bound, Planner};
 use context::Context;
 pub(crate) use insert::interval_text;
+pub(crate) use named_windows::EXCLUDE;
 use names::shown;
 pub(crate) use operators::{call, text as text_ast};
 use query::output_schema;

@@ -114,24 +114,45 @@ fn arrays_of(name: &str, mut arguments: Vec<Ast>, ordinality: bool) -> Option<(V
     Some((arrays, names.iter().map(ToString::to_string).collect()))
 }
 
-/// A text as the step of a series is an interval; and dates are instants, as in PostgreSQL.
+/// A text as the step of a series is an interval, and one beside an instant is an instant; and dates are instants, as in
+/// PostgreSQL.
 fn prepare_series(arguments: &mut [Ast]) {
     let [bounds @ .., step] = arguments else { return };
     if bounds.len() < 2 {
         return;
     }
-    if matches!(step, Ast::Value(value) if matches!(value.value, ast::Value::SingleQuotedString(_))) {
+    if is_text(step) {
         *step = cast_as(step.clone(), ast::DataType::Interval { fields: None, precision: None });
     }
+    let instants = bounds.iter().find_map(instant_type);
     for bound in bounds {
-        let is_date = match bound {
-            Ast::TypedString(typed) => typed.data_type == ast::DataType::Date,
-            Ast::Cast { data_type, .. } => *data_type == ast::DataType::Date,
-            _ => false,
-        };
-        if is_date {
-            *bound = cast_as(bound.clone(), ast::DataType::Timestamp(None, ast::TimezoneInfo::WithTimeZone));
+        let is_date = written_type(bound) == Some(&ast::DataType::Date);
+        if let Some(instants) = instants.as_ref().filter(|_| is_date || is_text(bound)) {
+            *bound = cast_as(bound.clone(), instants.clone());
         }
+    }
+}
+
+fn is_text(argument: &Ast) -> bool {
+    matches!(argument, Ast::Value(value) if matches!(value.value, ast::Value::SingleQuotedString(_)))
+}
+
+/// The type that a constant or a cast is written with.
+fn written_type(expression: &Ast) -> Option<&ast::DataType> {
+    match expression {
+        Ast::TypedString(typed) => Some(&typed.data_type),
+        Ast::Cast { data_type, .. } => Some(data_type),
+        Ast::Nested(inner) => written_type(inner),
+        _ => None,
+    }
+}
+
+/// The type of the series that a bound makes, if that is one of instants.
+fn instant_type(bound: &Ast) -> Option<ast::DataType> {
+    match written_type(bound)? {
+        ast::DataType::Date => Some(ast::DataType::Timestamp(None, ast::TimezoneInfo::WithTimeZone)),
+        ast::DataType::Timestamp(_, zone) => Some(ast::DataType::Timestamp(None, zone.clone())),
+        _ => None,
     }
 }
 

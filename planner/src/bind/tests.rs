@@ -48,6 +48,9 @@ impl World {
         for function in runtime::functions::aggregates() {
             datafusion::execution::FunctionRegistry::register_udaf(&mut state, function).unwrap();
         }
+        for function in runtime::functions::excluding(state.aggregate_functions().values()) {
+            datafusion::execution::FunctionRegistry::register_udwf(&mut state, function).unwrap();
+        }
         let session = SessionInfo {
             search_path: vec!["public".to_string()],
             time_zone: "UTC".to_string(),

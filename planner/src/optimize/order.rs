@@ -13,6 +13,7 @@ use datafusion::logical_expr::{
     Distinct, DistinctOn, Expr, LogicalPlan, LogicalPlanBuilder, Projection, Sort, Window, WindowFrame,
     WindowFrameUnits, cast, lit,
 };
+use plan::exclusion;
 
 use crate::bind::walk;
 
@@ -266,17 +267,18 @@ fn depends_on_row_order(function: &WindowFunction) -> bool {
     let from_first = frame.start_bound.is_unbounded();
     let is_whole = from_first && frame.end_bound.is_unbounded();
     let by_rows = frame.units == WindowFrameUnits::Rows;
+    let aggregate = |name: &str| match name {
+        "count" | "sum" | "avg" | "min" | "max" => by_rows && !is_whole,
+        _ => by_rows || is_whole,
+    };
     match &function.fun {
         WindowFunctionDefinition::WindowUDF(udf) => match udf.name() {
             "row_number" | "ntile" | "lag" | "lead" => true,
             // Peers have one rank, whatever the frame.
             "rank" | "dense_rank" | "percent_rank" | "cume_dist" => false,
             "first_value" => by_rows || from_first,
-            _ => by_rows || is_whole,
+            name => aggregate(exclusion::excluded(name).unwrap_or_default()),
         },
-        WindowFunctionDefinition::AggregateUDF(udf) => match udf.name() {
-            "count" | "sum" | "avg" | "min" | "max" => by_rows && !is_whole,
-            _ => by_rows || is_whole,
-        },
+        WindowFunctionDefinition::AggregateUDF(udf) => aggregate(udf.name()),
     }
 }

@@ -7,7 +7,7 @@
 mod copy;
 mod create;
 mod session;
-mod spelling;
+pub(crate) mod spelling;
 mod statements;
 pub(crate) mod text;
 

@@ -11,11 +11,14 @@ use std::sync::Arc;
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 
 pub mod aggregate;
+mod excluding;
 pub mod page;
 mod quotient;
 pub mod scalar;
 #[cfg(test)]
 mod tests;
+
+pub use excluding::excluding;
 
 /// A function: what users read about it, and how it is made.
 #[derive(Debug)]

@@ -463,6 +463,9 @@ fn session(tables: &[Table], contents: &BTreeMap<&'static str, Delta>) -> Sessio
     for function in crate::functions::aggregates() {
         context.register_udaf(function.as_ref().clone());
     }
+    for function in crate::functions::excluding(context.state().aggregate_functions().values()) {
+        context.register_udwf(function.as_ref().clone());
+    }
     for table in tables {
         let rows = repeat(&contents[table.name]);
         let provider = MemTable::try_new(table.schema.clone(), vec![vec![rows]]).unwrap();

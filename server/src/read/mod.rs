@@ -56,6 +56,11 @@ pub fn session_state(system: &SystemFunctions) -> SessionState {
             tracing::error!(%error, "an aggregate is not registered");
         }
     }
+    for function in runtime::functions::excluding(state.aggregate_functions().values()) {
+        if let Err(error) = state.register_udwf(function) {
+            tracing::error!(%error, "a window function is not registered");
+        }
+    }
     state
 }
 

@@ -103,7 +103,28 @@ impl Generator {
             "UNBOUNDED PRECEDING AND 1 PRECEDING",
             "UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
         ]);
-        format!(" {units} BETWEEN {bounds}")
+        format!(" {units} BETWEEN {bounds}{}", self.exclusion())
+    }
+
+    /// What a frame leaves out, most often nothing.
+    fn exclusion(&mut self) -> &'static str {
+        self.pick(&["", "", "", "", " EXCLUDE CURRENT ROW", " EXCLUDE GROUP", " EXCLUDE TIES", " EXCLUDE NO OTHERS"])
+    }
+
+    /// A frame that takes peers together, or none.
+    fn frame_of_peers(&mut self) -> String {
+        if self.chance(0.5) {
+            return String::new();
+        }
+        let bounds = self.pick(&[
+            "RANGE UNBOUNDED PRECEDING",
+            "RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
+            "RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
+            "GROUPS BETWEEN 1 PRECEDING AND 1 FOLLOWING",
+            "GROUPS CURRENT ROW",
+            "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
+        ]);
+        format!(" {bounds}{}", self.exclusion())
     }
 
     /// Window functions over all rows.
@@ -146,9 +167,16 @@ impl Generator {
         match self.between(0, most) {
             0 => (format!("dense_rank() OVER ({partition}ORDER BY {by_peers})"), Type::Big),
             1 => (format!("rank() OVER ({partition}ORDER BY {by_peers})"), Type::Big),
-            2 => (format!("count({}) OVER ({partition}ORDER BY {by_peers})", value.name), Type::Big),
+            2 => {
+                let frame = self.frame_of_peers();
+                (format!("count({}) OVER ({partition}ORDER BY {by_peers}{frame})", value.name), Type::Big)
+            }
             3 if numbers.is_empty() => (format!("count(*) OVER ({partition})"), Type::Big),
-            3 => (format!("sum({}) OVER ({partition}ORDER BY {by_peers})", self.pick(&numbers)), Type::Numeric),
+            3 => {
+                let (function, frame) = (self.pick(&["sum", "sum", "max"]), self.frame_of_peers());
+                let number = self.pick(&numbers);
+                (format!("{function}({number}) OVER ({partition}ORDER BY {by_peers}{frame})"), Type::Numeric)
+            }
             4 => (format!("row_number() OVER ({partition}ORDER BY {total})"), Type::Big),
             5 => {
                 let (function, rows) = (self.pick(&["lag", "lead"]), self.between(1, 2));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::{Expr, LogicalPlan, Window};
-use plan::{Lower, LowerContext, Lowered, PlanError};
+use plan::{Lower, LowerContext, Lowered, PlanError, exclusion};
 
 use super::{NAME, WindowDefinition, WindowSpec, reach, running};
 use crate::expressions::{self, message_of, readable};
@@ -93,15 +93,19 @@ fn text(functions: &[&WindowFunction], runs: bool, reach: Option<usize>) -> Stri
 
 fn call_text(function: &WindowFunction) -> String {
     let params = &function.params;
-    let distinct = if params.distinct { "DISTINCT " } else { "" };
-    let arguments: Vec<String> = params.args.iter().map(readable).collect();
-    let filter = params.filter.as_deref().map(|filter: &Expr| format!(" FILTER ({})", readable(filter)));
-    let nulls = params.null_treatment.map(|treatment| format!(" {treatment}"));
-    format!(
-        "{}({distinct}{}){}{}",
-        function.fun.name(),
-        arguments.join(", "),
-        nulls.unwrap_or_default(),
-        filter.unwrap_or_default()
-    )
+    let name = function.fun.name();
+    let nulls = params.null_treatment.map(|treatment| format!(" {treatment}")).unwrap_or_default();
+    let text = |name: &str, arguments: &[Expr], filter: Option<&Expr>| {
+        let distinct = if params.distinct { "DISTINCT " } else { "" };
+        let arguments: Vec<String> = arguments.iter().map(readable).collect();
+        let filter = filter.map(|filter| format!(" FILTER ({})", readable(filter))).unwrap_or_default();
+        format!("{name}({distinct}{}){nulls}{filter}", arguments.join(", "))
+    };
+    match (exclusion::excluded(name), exclusion::parts(&params.args)) {
+        (Some(name), Some((values, condition, exclusion))) => {
+            let filter = Some(condition).filter(|condition| !matches!(condition, Expr::Literal(..)));
+            format!("{} EXCLUDE {}", text(name, values, filter), exclusion.text())
+        }
+        _ => text(name, &params.args, params.filter.as_deref()),
+    }
 }

@@ -4,6 +4,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{NullTreatment, WindowFunction, WindowFunctionDefinition};
 use datafusion::logical_expr::{Expr, ExprSchemable, WindowFrameBound, WindowFrameUnits};
+use plan::exclusion;
 
 use crate::expressions::never_fails;
 use crate::limits::WINDOW_REACH_ROWS_MAX;
@@ -24,20 +25,31 @@ pub(super) fn of(function: &WindowFunction, schema: &DFSchema) -> Option<usize> 
                 Some(offset) => distance(offset),
             },
             "first_value" | "last_value" | "nth_value" => of_frame(function),
-            _ => None,
+            // Of the peers that are left out, those within the frame matter.
+            name => match (exclusion::excluded(name), exclusion::parts(&params.args)) {
+                (Some("first_value" | "last_value"), _) => of_frame(function),
+                (Some("nth_value"), Some(([_, number], ..))) if is_positive(number) => of_frame(function),
+                (Some(name), Some((values, ..))) => of_aggregate(name, values, function, schema),
+                _ => None,
+            },
         },
-        WindowFunctionDefinition::AggregateUDF(udf) => match udf.name() {
-            "count" | "min" | "max" | "bool_and" | "bool_or" | "every" | "bit_and" | "bit_or" | "bit_xor" => {
-                of_frame(function)
-            }
-            // So few integers have a sum within its type. Decimals may be as large as that already.
-            "sum" | "avg" if params.args.iter().all(|argument| is_number_apart_from_decimal(argument, schema)) => {
-                of_frame(function)
-            }
-            _ => None,
-        },
+        WindowFunctionDefinition::AggregateUDF(udf) => of_aggregate(udf.name(), &params.args, function, schema),
     };
     reach.filter(|rows| *rows <= WINDOW_REACH_ROWS_MAX)
+}
+
+/// Of an aggregate over values, which may be among other arguments.
+fn of_aggregate(name: &str, values: &[Expr], function: &WindowFunction, schema: &DFSchema) -> Option<usize> {
+    match name {
+        "count" | "min" | "max" | "bool_and" | "bool_or" | "every" | "bit_and" | "bit_or" | "bit_xor" => {
+            of_frame(function)
+        }
+        // So few integers have a sum within its type. Decimals may be as large as that already.
+        "sum" | "avg" if values.iter().all(|argument| is_number_apart_from_decimal(argument, schema)) => {
+            of_frame(function)
+        }
+        _ => None,
+    }
 }
 
 fn is_number_apart_from_decimal(argument: &Expr, schema: &DFSchema) -> bool {
@@ -61,6 +73,11 @@ fn distance(offset: &Expr) -> Option<usize> {
         Expr::Literal(value, _) => rows_of(value),
         _ => None,
     }
+}
+
+fn is_positive(number: &Expr) -> bool {
+    let Expr::Literal(value, _) = number else { return false };
+    value.cast_to(&DataType::Int64).is_ok_and(|value| matches!(value, ScalarValue::Int64(Some(1..))))
 }
 
 /// The number that a constant is; NULL is no bound.

@@ -88,6 +88,10 @@ const QUERIES: &[&str] = &[
     "SELECT *, first_value(id) OVER (PARTITION BY g ORDER BY v, id) AS f, last_value(id) OVER (PARTITION BY g ORDER BY v, id) AS l FROM t",
     "SELECT *, sum(v) FILTER (WHERE id > 2) OVER (PARTITION BY g + 1 ORDER BY v * 2, id ROWS UNBOUNDED PRECEDING) AS s FROM t",
     "SELECT g, sum(count(*)) OVER (ORDER BY g) AS s FROM t GROUP BY g",
+    "SELECT *, \"sum excluding\"(v, true, arrow_cast('TIES', 'Dictionary(Int8, Utf8)'), v) OVER (PARTITION BY g ORDER BY v) AS s FROM t",
+    "SELECT *, \"max excluding\"(v, id > 1, arrow_cast('GROUP', 'Dictionary(Int8, Utf8)'), g) OVER (ORDER BY g, id, v ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING) AS m FROM t",
+    "SELECT *, \"count excluding\"(v, true, arrow_cast('CURRENT ROW DISTINCT', 'Dictionary(Int8, Utf8)'), v) OVER (ORDER BY v GROUPS BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS c FROM t",
+    "SELECT *, \"nth_value excluding\"(id, 2, true, arrow_cast('TIES', 'Dictionary(Int8, Utf8)'), g) OVER (ORDER BY g, v, id ROWS BETWEEN 3 PRECEDING AND 3 FOLLOWING) AS n FROM t",
 ];
 
 #[test]
