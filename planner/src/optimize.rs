@@ -3,7 +3,7 @@
 //! Before the optimizer's rules, [`order`] makes results that depend on the order of equal rows independent of it, so
 //! that an ad-hoc query and a view over the same rows break ties the same way; [`name_casts_of_subqueries`] and
 //! [`constants_to_the_right`] keep names and comparisons in the one form that the rules understand; [`in_lists`] wraps one of
-//! them, [`exclusions`] plans frames that leave rows out. [`padded`] is a rule of ours over physical plans. In a view, scalar subqueries become joins before. After the rules, [`order::plain_windows`] takes out of windows what
+//! them, [`exclusions`] plans frames that leave rows out. [`not_constant`] is a rule of ours over physical plans. In a view, scalar subqueries become joins before. After the rules, [`order::plain_windows`] takes out of windows what
 //! is no window function any more, and [`not_in_under_conditions`] mends what DataFusion makes of a NOT IN whose subquery
 //! refers to the outer row.
 
@@ -25,8 +25,8 @@ use crate::bind::{correlated, walk};
 
 mod exclusions;
 pub(crate) mod in_lists;
+mod not_constant;
 mod order;
-mod padded;
 
 type Rule = Arc<dyn OptimizerRule + Send + Sync>;
 type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
@@ -66,7 +66,7 @@ pub(crate) fn rules(session: &SessionState) -> (Vec<Rule>, Vec<PhysicalRule>) {
     }
     let mut physical = session.physical_optimizers().to_vec();
     physical.retain(|rule| !PHYSICAL_OFF.contains(&rule.name()));
-    physical.insert(0, Arc::new(padded::NothingIsConstant));
+    physical.insert(0, Arc::new(not_constant::NothingIsConstant));
     // Where a column is constant a sort may be left out, and projections that are moved afterwards may lose sight of that:
     // the requirements are seen to again, while the order of the result is still among them.
     let mut places = physical.iter().enumerate().skip_while(|(_, rule)| rule.name() != ENSURE);

@@ -1,8 +1,11 @@
-//! Outer joins and what is constant on the side that they pad with NULL.
+//! What DataFusion takes for constant though it is not, and so leaves out sorts by it:
 //!
-//! DataFusion takes a column that is constant on one side of an outer join (the only row of an aggregate, a column that a filter
-//! fixes) for constant in its result too, though it is NULL in rows without partner; and leaves out sorts by it. So that side is
-//! put behind a plan that passes its rows on and says nothing of them.
+//! - a column that is constant on one side of an outer join (the only row of an aggregate, a column that a filter fixes): in
+//!   rows without partner it is NULL;
+//! - a column of which a filter fixes a cast or a sum: `CAST(ts AS date) = '2024-01-01'` holds for all times of a day, but is
+//!   taken to say that `ts` is the midnight before them.
+//!
+//! So such a side of a join, and such a filter, is put behind a plan that passes its rows on and says nothing of them.
 
 use std::any::Any;
 use std::fmt;
@@ -13,8 +16,11 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinType, Statistics};
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::expressions::{BinaryExpr, Column, Literal};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
@@ -26,7 +32,7 @@ pub(super) struct NothingIsConstant;
 
 impl PhysicalOptimizerRule for NothingIsConstant {
     fn name(&self) -> &str {
-        "nothing_is_constant_beside_null"
+        "nothing_is_constant"
     }
 
     fn schema_check(&self) -> bool {
@@ -35,6 +41,9 @@ impl PhysicalOptimizerRule for NothingIsConstant {
 
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|node| {
+            if hides_its_columns(node.as_ref()) {
+                return Ok(Transformed::yes(Arc::new(Unsaid::new(node)) as Arc<dyn ExecutionPlan>));
+            }
             let padded = match join_type(node.as_ref()) {
                 Some(JoinType::Left) => [false, true],
                 Some(JoinType::Right) => [true, false],
@@ -51,6 +60,25 @@ impl PhysicalOptimizerRule for NothingIsConstant {
         })
         .map(|plan| plan.data)
     }
+}
+
+/// Whether a plan is a filter that compares something that is computed of a column.
+fn hides_its_columns(plan: &dyn ExecutionPlan) -> bool {
+    let Some(filter) = (plan as &dyn Any).downcast_ref::<FilterExec>() else { return false };
+    let mut computes = false;
+    let walked = filter.predicate().apply(|part| {
+        let is_plain = part.downcast_ref::<Column>().is_some()
+            || part.downcast_ref::<Literal>().is_some()
+            || part.downcast_ref::<BinaryExpr>().is_some_and(|binary| compares(*binary.op()));
+        computes |= !is_plain;
+        Ok(if computes { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    computes || walked.is_err()
+}
+
+fn compares(operator: Operator) -> bool {
+    use Operator::{And, Eq, Gt, GtEq, Lt, LtEq, NotEq, Or};
+    matches!(operator, Eq | NotEq | Lt | LtEq | Gt | GtEq | And | Or)
 }
 
 fn join_type(plan: &dyn ExecutionPlan) -> Option<JoinType> {
@@ -138,7 +166,11 @@ impl ExecutionPlan for Unsaid {
         _arguments: &StatisticsArgs,
     ) -> Result<Arc<Statistics>> {
         match inputs {
-            [statistics] => Ok(Arc::clone(statistics)),
+            // How many rows there are, and nothing of their values.
+            [statistics] => Ok(Arc::new(Statistics {
+                column_statistics: Statistics::unknown_column(&self.input.schema()),
+                ..statistics.as_ref().clone()
+            })),
             _ => datafusion::common::internal_err!("Unsaid has one input"),
         }
     }
