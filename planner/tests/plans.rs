@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::Schema;
-use datafusion::execution::{FunctionRegistry, SessionStateBuilder};
+use datafusion::execution::SessionStateBuilder;
 use plan::{Growth, Layout, Lower, PlanError, Relation, RelationId, RelationKind};
 use planner::catalog::{Object, TableInfo, ViewInfo};
 use planner::explain::explain_dataflow;
@@ -52,15 +52,7 @@ fn session() -> SessionInfo {
 
 fn test_planner() -> Planner {
     let mut state = SessionStateBuilder::new().with_default_features().build();
-    for function in runtime::functions::scalar() {
-        state.register_udf(function).unwrap();
-    }
-    for function in runtime::functions::aggregates() {
-        state.register_udaf(function).unwrap();
-    }
-    for function in runtime::functions::excluding(state.aggregate_functions().values()) {
-        state.register_udwf(function).unwrap();
-    }
+    runtime::functions::register(&mut state).unwrap();
     let operators = runtime::operators::definitions().into_iter().map(|definition| definition as Arc<dyn Lower>);
     Planner::new(state, operators.collect())
 }

@@ -14,6 +14,9 @@ use crate::oracle::Postgres;
 use crate::process::{Program, Server};
 use crate::wire::{Client, Message, Row};
 
+/// How calls of our windows over time begin.
+const TIME_WINDOWS: [&str; 4] = ["TUMBLE(", "HOP(", "CUMULATE(", "SESSION("];
+
 /// Errors that a generated statement may meet: constraint violations, and one row proposed twice to ON CONFLICT.
 const ALLOWED: [&str; 4] = ["23505", "23502", "21000", "22003"];
 /// How long shrinking may go on.
@@ -197,7 +200,7 @@ impl Oracle {
         match error {
             None => self.views.push(number),
             Some(error)
-                if view.query.contains("TUMBLE(") || view.query.contains("HOP(") || error.sqlstate() == "42P01" => {}
+                if TIME_WINDOWS.iter().any(|window| view.query.contains(window)) || error.sqlstate() == "42P01" => {}
             Some(error) => {
                 let reason = format!("PostgreSQL: {} {}", error.sqlstate(), error.message());
                 *summary.refused.entry(reason).or_default() += 1;

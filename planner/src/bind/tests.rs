@@ -42,15 +42,7 @@ impl Catalog for World {
 impl World {
     fn empty() -> World {
         let mut state = SessionStateBuilder::new().with_default_features().build();
-        for function in runtime::functions::scalar() {
-            datafusion::execution::FunctionRegistry::register_udf(&mut state, function).unwrap();
-        }
-        for function in runtime::functions::aggregates() {
-            datafusion::execution::FunctionRegistry::register_udaf(&mut state, function).unwrap();
-        }
-        for function in runtime::functions::excluding(state.aggregate_functions().values()) {
-            datafusion::execution::FunctionRegistry::register_udwf(&mut state, function).unwrap();
-        }
+        runtime::functions::register(&mut state).unwrap();
         let session = SessionInfo {
             search_path: vec!["public".to_string()],
             time_zone: "UTC".to_string(),
@@ -300,10 +292,27 @@ fn window_arguments_are_checked() {
             "22023 the size of TUMBLE must be greater than zero",
         ),
         (
-            "SELECT * FROM TABLE(CUMULATE(TABLE t, DESCRIPTOR(ts), INTERVAL '2' MINUTES, INTERVAL '10' MINUTES))",
-            "0A000 CUMULATE is not supported yet",
+            "SELECT * FROM CUMULATE(t, ts, INTERVAL '0 minutes', INTERVAL '1 hour')",
+            "22023 the step of CUMULATE must be greater than zero",
         ),
-        ("SELECT count(*) FROM t GROUP BY SESSION(ts, INTERVAL '1 hour')", "0A000 SESSION is not supported yet"),
+        ("SELECT * FROM CUMULATE(t, ts, INTERVAL '1 hour')", "42601 CUMULATE takes 4 or 5 arguments, not 3"),
+        ("SELECT * FROM SESSION(t, ts)", "42601 SESSION takes 3 arguments, not 2"),
+        ("SELECT * FROM SESSION(t, ts, INTERVAL '0 s')", "22023 the gap of SESSION must be greater than zero"),
+        (
+            "SELECT * FROM SESSION(t, ts, INTERVAL '1 month -1 day')",
+            "22023 the gap of SESSION must be greater than zero",
+        ),
+        ("SELECT * FROM SESSION(t PARTITION BY nope, ts, INTERVAL '1 s')", "42703 column \"nope\" does not exist"),
+        ("SELECT * FROM SESSION(t PARTITION BY name)", "42601 PARTITION BY of a window lacks the arguments behind it"),
+        ("SELECT * FROM TUMBLE(t PARTITION BY name, ts, INTERVAL '1 s')", "42601 TUMBLE has no PARTITION BY"),
+        (
+            "SELECT count(*) FROM t GROUP BY SESSION(ts, INTERVAL '1 s', INTERVAL '1 s')",
+            "42601 SESSION in GROUP BY takes 2 arguments, not 3",
+        ),
+        (
+            "SELECT count(*) FROM t GROUP BY ROLLUP(name), SESSION(ts, INTERVAL '1 hour')",
+            "0A000 GROUP BY SESSION with grouping sets is not supported yet",
+        ),
     ];
     for (text, expected) in cases {
         let found = error_of(&world, text);
@@ -351,6 +360,32 @@ fn all_spellings_of_a_window_are_one_plan() {
         "SELECT HOP_START(ts, INTERVAL '2 s', INTERVAL '10 s') AS window_start, \
          HOP_END(ts, INTERVAL '2 s', INTERVAL '10 s') AS window_end, count(*) AS n \
          FROM t GROUP BY HOP(ts, INTERVAL '2 s', INTERVAL '10 s')",
+    ]);
+    same(&[
+        &format!("{items} CUMULATE(t, ts, INTERVAL '2 s', INTERVAL '10 s') {group}"),
+        &format!(
+            "{items} TABLE(CUMULATE(DATA => TABLE t, TIMECOL => DESCRIPTOR(ts), STEP => INTERVAL '2' SECOND, \
+             SIZE => INTERVAL '10' SECOND)) {group}"
+        ),
+        "SELECT CUMULATE_START(ts, INTERVAL '2 s', INTERVAL '10 s') AS window_start, \
+         CUMULATE_END(ts, INTERVAL '2 s', INTERVAL '10 s') AS window_end, count(*) AS n \
+         FROM t GROUP BY CUMULATE(ts, INTERVAL '2 s', INTERVAL '10 s')",
+    ]);
+    let items = "SELECT name, x, window_start, window_end, count(*) AS n FROM";
+    let group = "GROUP BY name, x, window_start, window_end";
+    same(&[
+        &format!("{items} SESSION(t PARTITION BY name, x, ts, INTERVAL '10 s') {group}"),
+        &format!("{items} SESSION(TABLE t PARTITION BY (name, x), DESCRIPTOR(ts), INTERVAL '10' SECOND) {group}"),
+        &format!(
+            "{items} TABLE(SESSION(DATA => TABLE t PARTITION BY name, x, TIMECOL => DESCRIPTOR(ts), \
+             GAP => INTERVAL '10' SECOND)) {group}"
+        ),
+        "SELECT name, x, SESSION_START(ts, INTERVAL '10 s') AS window_start, \
+         SESSION_END(ts, INTERVAL '10 s') AS window_end, count(*) AS n FROM t \
+         GROUP BY name, x, SESSION(ts, INTERVAL '10 s')",
+        "SELECT t.name, x, SESSION_START(t.ts, INTERVAL '10 s') AS window_start, \
+         SESSION_END(t.ts, INTERVAL '10 s') AS window_end, count(*) AS n FROM t \
+         GROUP BY 1, SESSION(t.ts, INTERVAL '10 s'), x",
     ]);
     // A subquery, an offset, an alias, and ORDER BY the window.
     for text in [

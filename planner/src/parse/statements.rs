@@ -120,7 +120,7 @@ pub(super) fn is_word(token: &Token, word: &str) -> bool {
 
 /// Parses the tokens of one statement.
 pub(super) fn parse_statement(source: &Source, tokens: Vec<TokenWithSpan>) -> Result<Syntax, PlanError> {
-    let tokens = super::spelling::plain(crate::windows::tokens::plain_table_arguments(tokens)?)?;
+    let tokens = super::spelling::plain(crate::windows::tokens::plain_arguments(tokens)?)?;
     let mut parser = StatementParser::new(source, tokens);
     if let Some(what) = emission(&parser) {
         return Ok(Syntax::Unsupported(what.to_string()));

@@ -22,34 +22,55 @@ use crate::parse::fold;
 pub(super) enum Kind {
     Tumble,
     Hop,
+    Cumulate,
+    Session,
 }
+
+/// Name of the argument by which `PARTITION BY a, b` is passed on; see [`super::tokens`].
+pub(super) const PARTITION: &str = "partition by";
+/// Name of the argument by which a join is passed on, as a query of all its columns; see [`super::grouping`].
+pub(super) const JOIN: &str = "join";
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Kind::Tumble => "TUMBLE",
             Kind::Hop => "HOP",
+            Kind::Cumulate => "CUMULATE",
+            Kind::Session => "SESSION",
         })
     }
 }
 
 impl Kind {
-    /// The kind of a function's name, if it is a window; an error for windows that are not built.
-    pub fn of(name: &ast::ObjectName) -> Result<Option<Kind>, PlanError> {
-        let [ast::ObjectNamePart::Identifier(ident)] = name.0.as_slice() else { return Ok(None) };
+    /// The kind of a function's name, if it is a window.
+    pub fn of(name: &ast::ObjectName) -> Option<Kind> {
+        let [ast::ObjectNamePart::Identifier(ident)] = name.0.as_slice() else { return None };
         match fold(ident).as_str() {
-            "tumble" => Ok(Some(Kind::Tumble)),
-            "hop" => Ok(Some(Kind::Hop)),
-            word @ ("session" | "cumulate") => Err(PlanError::unsupported(word.to_uppercase())),
-            _ => Ok(None),
+            "tumble" => Some(Kind::Tumble),
+            "hop" => Some(Kind::Hop),
+            "cumulate" => Some(Kind::Cumulate),
+            "session" => Some(Kind::Session),
+            _ => None,
         }
     }
 
-    /// Names of the arguments after table and time, in order; the last may be left out.
+    /// Names of the arguments after table and time, in order; an offset may be left out.
     pub fn interval_names(self) -> &'static [&'static str] {
         match self {
-            Kind::Tumble => &["size", "offset"],
-            Kind::Hop => &["slide", "size", "offset"],
+            Kind::Tumble => &["size", OFFSET],
+            Kind::Hop => &["slide", "size", OFFSET],
+            Kind::Cumulate => &["step", "size", OFFSET],
+            Kind::Session => &["gap"],
+        }
+    }
+
+    /// How many arguments it takes after as many others, in words.
+    pub fn number_of_arguments(self, others: usize) -> String {
+        let most = others + self.interval_names().len();
+        match self.interval_names().contains(&OFFSET) {
+            true => format!("{} or {most}", most - 1),
+            false => most.to_string(),
         }
     }
 
@@ -58,9 +79,14 @@ impl Kind {
         match self {
             Kind::Tumble => "TUMBLE(table, time column, size [, offset])",
             Kind::Hop => "HOP(table, time column, slide, size [, offset])",
+            Kind::Cumulate => "CUMULATE(table, time column, step, size [, offset])",
+            Kind::Session => "SESSION(table [PARTITION BY column, ...], time column, gap)",
         }
     }
 }
+
+/// The argument that may be left out.
+const OFFSET: &str = "offset";
 
 /// The arguments of a window in FROM, as written.
 pub(super) struct Arguments {
@@ -68,6 +94,8 @@ pub(super) struct Arguments {
     pub time: Ast,
     /// By the names of [`Kind::interval_names`].
     pub intervals: Vec<(&'static str, Ast)>,
+    /// By which sessions are parted.
+    pub partition: Vec<Ast>,
 }
 
 impl Arguments {
@@ -75,20 +103,21 @@ impl Arguments {
     pub fn of(kind: Kind, args: &[FunctionArg]) -> Result<Arguments, PlanError> {
         let names: Vec<&'static str> = ["data", "timecol"].iter().chain(kind.interval_names()).copied().collect();
         let wrong_number = || {
-            let least = names.len() - 1;
-            PlanError::new(
-                SqlState::SYNTAX_ERROR,
-                format!("{kind} takes {least} or {} arguments, not {}", names.len(), args.len()),
-            )
-            .with_hint(format!("Write {}.", kind.usage()))
+            let message = format!("{kind} takes {} arguments, not {}", kind.number_of_arguments(2), args.len());
+            PlanError::new(SqlState::SYNTAX_ERROR, message).with_hint(format!("Write {}.", kind.usage()))
         };
         let mut found: Vec<Option<Ast>> = names.iter().map(|_| None).collect();
-        for (index, arg) in args.iter().enumerate() {
+        let partition = args.iter().find_map(|arg| named(arg, PARTITION));
+        if partition.is_some() && kind != Kind::Session {
+            return Err(PlanError::new(SqlState::SYNTAX_ERROR, format!("{kind} has no PARTITION BY"))
+                .with_hint("Rows of all keys have the same windows; put the key into GROUP BY."));
+        }
+        for (index, arg) in args.iter().filter(|arg| named(arg, PARTITION).is_none()).enumerate() {
             let (place, value) = match arg {
                 FunctionArg::Unnamed(value) => (Some(index).filter(|index| *index < names.len()), value),
                 FunctionArg::ExprNamed { name: Ast::Identifier(name), arg, .. }
                 | FunctionArg::Named { name, arg, .. } => {
-                    let written = fold(name);
+                    let written = if name.value == JOIN { "data".to_owned() } else { fold(name) };
                     let place = names.iter().position(|known| *known == written).ok_or_else(|| {
                         PlanError::new(
                             SqlState::SYNTAX_ERROR,
@@ -114,12 +143,42 @@ impl Arguments {
         let (data, time) = (next(), next());
         let intervals: Vec<(&'static str, Option<Ast>)> = found.collect();
         let (Some(data), Some(time)) = (data, time) else { return Err(wrong_number()) };
-        if intervals.iter().any(|(name, value)| value.is_none() && *name != "offset") {
+        if intervals.iter().any(|(name, value)| value.is_none() && *name != OFFSET) {
             return Err(wrong_number());
         }
         let intervals = intervals.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
-        Ok(Arguments { data: data_of(kind, data)?, time: descriptor(time), intervals })
+        let data = match (args.iter().find_map(|arg| named(arg, JOIN)).is_some(), data) {
+            (true, data) => joined(data).ok_or_else(wrong_number)?,
+            (false, data) => data_of(kind, data)?,
+        };
+        let partition = partition.map_or_else(Vec::new, |list| match list {
+            Ast::Tuple(parts) => parts.clone(),
+            Ast::Nested(part) => vec![part.as_ref().clone()],
+            part => vec![part.clone()],
+        });
+        Ok(Arguments { data, time: descriptor(time), intervals, partition })
     }
+}
+
+/// The value of an argument of that name.
+fn named<'a>(arg: &'a FunctionArg, wanted: &str) -> Option<&'a Ast> {
+    match arg {
+        FunctionArg::ExprNamed { name: Ast::Identifier(name), arg: FunctionArgExpr::Expr(value), .. }
+        | FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. }
+            if name.value == wanted =>
+        {
+            Some(value)
+        }
+        _ => None,
+    }
+}
+
+/// The join of a query of all its columns: its columns keep the names of the relations that they are of.
+fn joined(query: Ast) -> Option<TableFactor> {
+    let Ast::Subquery(query) = query else { return None };
+    let ast::SetExpr::Select(select) = *query.body else { return None };
+    let [from] = <[ast::TableWithJoins; 1]>::try_from(select.from).ok()?;
+    Some(TableFactor::NestedJoin { table_with_joins: Box::new(from), alias: None })
 }
 
 /// A table by name, or a subquery.
@@ -172,6 +231,26 @@ pub(super) fn time(
         )
         .with_hint("The time of a window is a timestamp, timestamptz or date."),
     ))
+}
+
+/// The expressions over the input's columns by which sessions are parted. A pair `(name, expression)` is the column of that
+/// name, or the expression if there is none: GROUP BY prefers columns to names of the select list.
+pub(super) fn partition(
+    written: &[Ast],
+    schema: &DFSchema,
+    context: &mut dyn RelationPlannerContext,
+) -> DataFusionResult<Vec<Expr>> {
+    let chosen = |part: &Ast| match part {
+        Ast::Tuple(pair) => match pair.as_slice() {
+            [Ast::Identifier(name), expression] => {
+                let is_column = schema.fields().iter().any(|field| *field.name() == fold(name));
+                if is_column { pair[0].clone() } else { expression.clone() }
+            }
+            _ => part.clone(),
+        },
+        part => part.clone(),
+    };
+    written.iter().map(|part| context.sql_to_expr(chosen(part), schema)).collect()
 }
 
 /// The interval arguments of a window, checked.
@@ -252,13 +331,18 @@ fn constant_interval(
 }
 
 fn check(kind: Kind, name: &str, value: IntervalMonthDayNano) -> Result<(), PlanError> {
-    if name == "offset" {
+    if name == OFFSET {
         return Ok(());
     }
     let refused =
         |what: &str| Err(PlanError::new(SqlState::INVALID_PARAMETER_VALUE, format!("the {name} of {kind} {what}")));
     let short = i128::from(value.days) * 86_400_000_000_000 + i128::from(value.nanoseconds);
     let long = i128::from(value.months);
+    if kind == Kind::Session {
+        // Added to a time, both have a meaning.
+        let negative = value.months < 0 || value.days < 0 || value.nanoseconds < 0;
+        return if negative || long + short == 0 { refused("must be greater than zero") } else { Ok(()) };
+    }
     if long != 0 && short != 0 {
         return refused("must be in months and years or in shorter units, not in both");
     }

@@ -1,8 +1,9 @@
 //! All spellings of time windows become one: a projection of the source with window_start and window_end.
 //!
-//! - In FROM ([`WindowPlanner`]): `TUMBLE(t, ts, size [, offset])`, `HOP(t, ts, slide, size [, offset])`, with
-//!   `TABLE(...)` around, `TABLE t` and `DESCRIPTOR(ts)` inside, or named arguments. Every row whose time is not NULL
-//!   gets the bounds of its window; with HOP it appears once for each of its windows.
+//! - In FROM ([`WindowPlanner`]): `TUMBLE(t, ts, size [, offset])`, `HOP(t, ts, slide, size [, offset])`,
+//!   `CUMULATE(t, ts, step, size [, offset])`, `SESSION(t [PARTITION BY k], ts, gap)`, with `TABLE(...)` around, `TABLE t` and
+//!   `DESCRIPTOR(ts)` inside, or named arguments. Every row whose time is not NULL gets the bounds of its window; with HOP
+//!   and CUMULATE it appears once for each of its windows. Sessions are window functions of the partition.
 //! - In GROUP BY ([`grouping`]): `GROUP BY TUMBLE(ts, size)` is rewritten to the form in FROM.
 //!
 //! Windows are cut on the time line from 1970-01-01 00:00 UTC plus the offset; a window's end is not part of it.
@@ -11,17 +12,18 @@ mod arguments;
 pub(crate) mod grouping;
 pub(crate) mod tokens;
 
-use std::sync::Arc;
-
 use datafusion::common::Column;
 use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Operator, ScalarUDF, binary_expr};
+use datafusion::logical_expr::{
+    Expr, LogicalPlan, LogicalPlanBuilder, Operator, WindowFunctionDefinition, binary_expr,
+};
 use datafusion::sql::sqlparser::ast::{self, TableAlias, TableFactor};
 use plan::{PlanError, SqlState};
 
 use crate::bind::errors::external;
-use arguments::{Arguments, Kind};
+use arguments::{Arguments, Intervals, Kind};
 
 /// Name of the column with a window's first instant.
 pub const WINDOW_START: &str = "window_start";
@@ -47,7 +49,7 @@ impl RelationPlanner for WindowPlanner {
             },
             _ => return Ok(RelationPlanning::Original(Box::new(relation))),
         };
-        let Some(kind) = Kind::of(name).map_err(external)? else {
+        let Some(kind) = Kind::of(name) else {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         };
         let arguments = Arguments::of(kind, args).map_err(external)?;
@@ -82,49 +84,93 @@ fn window(kind: Kind, arguments: Arguments, context: &mut dyn RelationPlannerCon
     }
     let time = arguments::time(kind, &arguments.time, &schema, context)?;
     let intervals = arguments::intervals(kind, &arguments, context)?;
-    let columns = |plan: &LogicalPlan| -> Vec<Expr> {
-        plan.schema().iter().map(|(qualifier, field)| Expr::Column(Column::from((qualifier, field)))).collect()
-    };
-    let call = |function: Arc<ScalarUDF>, parts: &[&str]| {
-        let mut args = vec![time.clone()];
-        args.extend(parts.iter().filter_map(|part| intervals.literal(part)));
-        function.call(args)
-    };
-    let filtered = LogicalPlanBuilder::from(input).filter(time.clone().is_not_null())?.build()?;
-    let mut projected = columns(&filtered);
+    let input = LogicalPlanBuilder::from(input).filter(time.clone().is_not_null())?.build()?;
+    let bounds = Bounds { input, time, intervals };
     match kind {
-        Kind::Tumble => {
-            let start = call(function(context, "tumble_start")?, &["size", "offset"]);
-            let end = call(function(context, "tumble_end")?, &["size", "offset"]);
-            projected.push(start.alias(WINDOW_START));
-            projected.push(end.alias(WINDOW_END));
-            LogicalPlanBuilder::from(filtered).project(projected)?.build()
-        }
-        Kind::Hop => {
-            let starts = call(function(context, "hop_starts")?, &["slide", "size", "offset"]);
-            projected.push(starts.alias(WINDOW_START));
-            let start = Column::new_unqualified(WINDOW_START);
-            let unnested =
-                LogicalPlanBuilder::from(filtered).project(projected)?.unnest_column(start.clone())?.build()?;
-            let mut projected = columns(&unnested);
-            let size = intervals.literal("size").ok_or_else(|| internal("HOP without a size"))?;
-            let end = binary_expr(Expr::Column(start), Operator::Plus, size);
-            projected.push(end.alias(WINDOW_END));
-            LogicalPlanBuilder::from(unnested).project(projected)?.build()
+        Kind::Tumble => bounds.tumble(context),
+        Kind::Hop => bounds.hop(context),
+        Kind::Cumulate => bounds.cumulate(context),
+        Kind::Session => {
+            let partition = arguments::partition(&arguments.partition, &schema, context)?;
+            bounds.session(partition, context)
         }
     }
 }
 
-fn internal(what: &str) -> DataFusionError {
-    external(PlanError::internal(what))
+/// What the bounds of windows are computed of.
+struct Bounds {
+    /// Rows that have a time.
+    input: LogicalPlan,
+    time: Expr,
+    intervals: Intervals,
 }
 
-/// One of the runtime's window functions.
-fn function(context: &dyn RelationPlannerContext, name: &str) -> Result<Arc<ScalarUDF>> {
-    context
-        .context_provider()
-        .get_function_meta(name)
-        .ok_or_else(|| internal(&format!("the function {name} is not registered")))
+impl Bounds {
+    fn tumble(self, context: &dyn RelationPlannerContext) -> Result<LogicalPlan> {
+        let start = self.call(context, "tumble_start", &["size", "offset"])?.alias(WINDOW_START);
+        let end = self.call(context, "tumble_end", &["size", "offset"])?.alias(WINDOW_END);
+        with(self.input, [start, end])?.build()
+    }
+
+    fn hop(self, context: &dyn RelationPlannerContext) -> Result<LogicalPlan> {
+        let starts = self.call(context, "hop_starts", &["slide", "size", "offset"])?.alias(WINDOW_START);
+        let end = binary_expr(Expr::Column(Column::new_unqualified(WINDOW_START)), Operator::Plus, self.interval("size")?);
+        let unnested = with(self.input, [starts])?.unnest_column(Column::new_unqualified(WINDOW_START))?.build()?;
+        with(unnested, [end.alias(WINDOW_END)])?.build()
+    }
+
+    fn cumulate(self, context: &dyn RelationPlannerContext) -> Result<LogicalPlan> {
+        let start = self.call(context, "tumble_start", &["size", "offset"])?.alias(WINDOW_START);
+        let ends = self.call(context, "cumulate_ends", &["step", "size", "offset"])?.alias(WINDOW_END);
+        with(self.input, [start, ends])?.unnest_column(Column::new_unqualified(WINDOW_END))?.build()
+    }
+
+    fn session(self, partition: Vec<Expr>, context: &dyn RelationPlannerContext) -> Result<LogicalPlan> {
+        let gap = self.interval("gap")?;
+        let bound = |name: &str| {
+            let function = context.context_provider().get_window_meta(name).ok_or_else(|| unregistered(name))?;
+            let function = WindowFunctionDefinition::WindowUDF(function);
+            let mut call = WindowFunction::new(function, vec![self.time.clone(), gap.clone()]);
+            call.params.partition_by = partition.clone();
+            call.params.order_by = vec![self.time.clone().sort(true, false)];
+            Ok::<Expr, DataFusionError>(Expr::from(call))
+        };
+        let (start, end) = (bound("session_start")?, bound("session_end")?);
+        let named = |call: &Expr, name| Expr::Column(Column::from_name(call.schema_name().to_string())).alias(name);
+        let mut projected = columns(&self.input);
+        projected.extend([named(&start, WINDOW_START), named(&end, WINDOW_END)]);
+        LogicalPlanBuilder::from(self.input).window([start, end])?.project(projected)?.build()
+    }
+
+    /// One of the runtime's window functions, of the time and these intervals.
+    fn call(&self, context: &dyn RelationPlannerContext, name: &str, intervals: &[&str]) -> Result<Expr> {
+        let function = context.context_provider().get_function_meta(name).ok_or_else(|| unregistered(name))?;
+        let mut args = vec![self.time.clone()];
+        args.extend(intervals.iter().filter_map(|name| self.intervals.literal(name)));
+        Ok(function.call(args))
+    }
+
+    fn interval(&self, name: &str) -> Result<Expr> {
+        self.intervals.literal(name).ok_or_else(|| internal(&format!("a window without a {name}")))
+    }
+}
+
+/// A plan with more columns.
+fn with(plan: LogicalPlan, more: impl IntoIterator<Item = Expr>) -> Result<LogicalPlanBuilder> {
+    let projected: Vec<Expr> = columns(&plan).into_iter().chain(more).collect();
+    LogicalPlanBuilder::from(plan).project(projected)
+}
+
+fn columns(plan: &LogicalPlan) -> Vec<Expr> {
+    plan.schema().iter().map(|(qualifier, field)| Expr::Column(Column::from((qualifier, field)))).collect()
+}
+
+fn unregistered(name: &str) -> DataFusionError {
+    internal(&format!("the function {name} is not registered"))
+}
+
+fn internal(what: &str) -> DataFusionError {
+    external(PlanError::internal(what))
 }
 
 /// A query that is only a body.

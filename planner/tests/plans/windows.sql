@@ -135,3 +135,18 @@ Materialize (stored by key (hop_start, hop_end))
                    no key, retracting, watermark (ts), O(1), no state
                 -> Import bids (node 0)
                      no key, retracting, watermark (ts), O(1), no state
+SELECT auction, window_start, window_end, count(*) FROM SESSION(bids PARTITION BY auction, ts, INTERVAL '10 s') GROUP BY auction, window_start, window_end
+----
+
+SELECT auction, SESSION_START(ts, INTERVAL '10' SECOND), SESSION_END(ts, INTERVAL '10' SECOND), count(*) FROM bids GROUP BY auction, SESSION(ts, INTERVAL '10' SECOND)
+----
+
+SELECT auction, window_start, window_end, count(*) FROM TABLE(SESSION(DATA => TABLE bids PARTITION BY (auction), TIMECOL => DESCRIPTOR(ts), GAP => INTERVAL '10' SECONDS)) GROUP BY auction, window_start, window_end
+----
+
+SELECT window_start, window_end, count(*) FROM TABLE(CUMULATE(TABLE bids, DESCRIPTOR(ts), INTERVAL '2' SECONDS, INTERVAL '10' SECOND)) GROUP BY window_start, window_end
+----
+
+SELECT a.auction, HOP_START(b.ts, INTERVAL '2' SECOND, INTERVAL '10' SECOND), count(*) FROM bids a JOIN bids b USING (auction) GROUP BY a.auction, HOP(b.ts, INTERVAL '2' SECOND, INTERVAL '10' SECOND)
+----
+

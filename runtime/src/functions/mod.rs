@@ -8,17 +8,18 @@
 
 use std::sync::Arc;
 
-use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
+use datafusion::error::Result;
+use datafusion::execution::FunctionRegistry;
+use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
 
 pub mod aggregate;
 mod excluding;
 pub mod page;
 mod quotient;
 pub mod scalar;
+pub mod session;
 #[cfg(test)]
 mod tests;
-
-pub use excluding::excluding;
 
 /// A function: what users read about it, and how it is made.
 #[derive(Debug)]
@@ -51,6 +52,8 @@ pub enum Implementation {
     Scalar(fn() -> ScalarUDF),
     /// One value a group.
     Aggregate(fn() -> AggregateUDF),
+    /// One value a row, of it and the rows of its partition.
+    Window(fn() -> WindowUDF),
 }
 
 /// All functions, in the order of the reference page.
@@ -58,6 +61,7 @@ pub const FUNCTIONS: &[&FunctionDef] = &[
     &scalar::tumble_start::DEFINITION,
     &scalar::tumble_end::DEFINITION,
     &scalar::hop_starts::DEFINITION,
+    &scalar::cumulate_ends::DEFINITION,
     &scalar::to_char::DEFINITION,
     &scalar::to_date::DEFINITION,
     &scalar::to_timestamp::DEFINITION,
@@ -191,28 +195,60 @@ pub const FUNCTIONS: &[&FunctionDef] = &[
     &aggregate::ordered::approx::APPROX_MEDIAN,
     &aggregate::ordered::approx::APPROX_PERCENTILE_CONT,
     &aggregate::ordered::approx::APPROX_PERCENTILE_CONT_WITH_WEIGHT,
+    &session::START,
+    &session::END,
 ];
 
-/// The scalar functions, to register with DataFusion.
-pub fn scalar() -> Vec<Arc<ScalarUDF>> {
+/// Registers all functions with DataFusion, after its own: those of the same name are replaced.
+///
+/// # Errors
+///
+/// Those of the registry.
+pub fn register(registry: &mut dyn FunctionRegistry) -> Result<()> {
+    for function in scalar() {
+        registry.register_udf(function)?;
+    }
+    for function in aggregates() {
+        registry.register_udaf(function)?;
+    }
+    let names = registry.udafs();
+    let aggregates: Vec<Arc<AggregateUDF>> = names.iter().map(|name| registry.udaf(name)).collect::<Result<_>>()?;
+    for function in excluding::excluding(&aggregates).into_iter().chain(windows()) {
+        registry.register_udwf(function)?;
+    }
+    Ok(())
+}
+
+/// The scalar functions.
+fn scalar() -> Vec<Arc<ScalarUDF>> {
     FUNCTIONS
         .iter()
         .filter_map(|function| match function.implementation {
             Implementation::Scalar(make) => Some(Arc::new(make())),
-            Implementation::Aggregate(_) => None,
+            Implementation::Aggregate(_) | Implementation::Window(_) => None,
         })
         .collect()
 }
 
-/// The aggregate functions, to register with DataFusion after its own: those of the same name are replaced. Each is there
-/// once for every name that it has.
-pub fn aggregates() -> Vec<Arc<AggregateUDF>> {
+/// The aggregate functions, each once for every name that it has.
+pub(crate) fn aggregates() -> Vec<Arc<AggregateUDF>> {
     FUNCTIONS
         .iter()
         .flat_map(|function| match function.implementation {
             Implementation::Aggregate(make) => aggregate::under_each_name(make()),
-            Implementation::Scalar(_) => Vec::new(),
+            Implementation::Scalar(_) | Implementation::Window(_) => Vec::new(),
         })
         .map(Arc::new)
+        .collect()
+}
+
+/// The window functions that are no aggregates.
+fn windows() -> Vec<Arc<WindowUDF>> {
+    FUNCTIONS
+        .iter()
+        .filter_map(|function| match function.implementation {
+            Implementation::Window(make) => Some(Arc::new(make())),
+            Implementation::Scalar(_) | Implementation::Aggregate(_) => None,
+        })
         .collect()
 }

@@ -14,6 +14,7 @@ pub fn render() -> String {
     );
     section(&mut page, "Scalar functions", |implementation| matches!(implementation, Implementation::Scalar(_)));
     section(&mut page, "Aggregate functions", |implementation| matches!(implementation, Implementation::Aggregate(_)));
+    section(&mut page, "Window functions", |implementation| matches!(implementation, Implementation::Window(_)));
     page
 }
 

@@ -5,14 +5,13 @@ use std::collections::BTreeSet;
 
 use datafusion::prelude::SessionContext;
 
-use super::{FUNCTIONS, aggregates, page, scalar};
+use super::{FUNCTIONS, page, register};
 use crate::delta::{Delta, consolidate_all, literal};
 
 /// A context with our functions.
 fn context() -> SessionContext {
-    let context = SessionContext::new();
-    scalar().into_iter().for_each(|function| context.register_udf(function.as_ref().clone()));
-    aggregates().into_iter().for_each(|function| context.register_udaf(function.as_ref().clone()));
+    let mut context = SessionContext::new();
+    register(&mut context).unwrap();
     context
 }
 
@@ -151,6 +150,41 @@ fn window_arguments_are_checked() {
     assert_eq!(
         error("SELECT tumble_start(1, interval '1 minute')"),
         "function tumble_start(bigint, interval) does not exist"
+    );
+}
+
+#[test]
+fn sessions_are_stretches_without_a_pause() {
+    let times = "(VALUES ('a', timestamp '2024-02-02 09:20:00'), ('a', timestamp '2024-02-02 09:00:00'),
+        ('a', timestamp '2024-02-02 09:09:59'), ('b', timestamp '2024-02-02 09:05:00'), ('a', NULL),
+        ('a', timestamp '2024-02-02 09:19:59'), ('b', timestamp '2024-02-02 09:15:00')) AS t(k, ts)";
+    let sessions = |order: &str| {
+        let over = format!("OVER (PARTITION BY k {order})");
+        let query = format!(
+            "SELECT k, ts, session_start(ts, interval '10 minutes') {over}, session_end(ts, interval '10 minutes') {over}
+             FROM {times}"
+        );
+        run(&query).unwrap()
+    };
+    for order in ["", "ORDER BY ts", "ORDER BY ts DESC", "ORDER BY ts ROWS 1 PRECEDING"] {
+        assert_eq!(sessions(order), sessions("ORDER BY ts"), "{order}");
+    }
+    assert_eq!(
+        sessions("ORDER BY ts"),
+        "+1 | a | 2024-02-02 09:00:00 | 2024-02-02 09:00:00 | 2024-02-02 09:19:59\n\
+         +1 | a | 2024-02-02 09:09:59 | 2024-02-02 09:00:00 | 2024-02-02 09:19:59\n\
+         +1 | a | 2024-02-02 09:19:59 | 2024-02-02 09:19:59 | 2024-02-02 09:30:00\n\
+         +1 | a | 2024-02-02 09:20:00 | 2024-02-02 09:19:59 | 2024-02-02 09:30:00\n\
+         +1 | a | NULL | NULL | NULL\n\
+         +1 | b | 2024-02-02 09:05:00 | 2024-02-02 09:05:00 | 2024-02-02 09:15:00\n\
+         +1 | b | 2024-02-02 09:15:00 | 2024-02-02 09:15:00 | 2024-02-02 09:25:00"
+    );
+    let gap = |gap: &str| run(&format!("SELECT session_end(ts, interval '{gap}') OVER () FROM {times} WHERE k = 'b'"));
+    assert_eq!(gap("1 month").unwrap(), "+2 | 2024-03-02 09:15:00");
+    assert_eq!(gap("0 seconds"), Err("session gap must be greater than zero".to_string()));
+    assert_eq!(
+        run("SELECT session_start(1, interval '1 minute') OVER ()"),
+        Err("function session_start(bigint, interval) does not exist".to_string())
     );
 }
 

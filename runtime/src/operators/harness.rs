@@ -456,16 +456,8 @@ fn relation_id(position: usize) -> RelationId {
 fn session(tables: &[Table], contents: &BTreeMap<&'static str, Delta>) -> SessionContext {
     let mut config = SessionConfig::new().with_target_partitions(1);
     config.options_mut().sql_parser.map_string_types_to_utf8view = false;
-    let context = SessionContext::new_with_config(config);
-    for function in crate::functions::scalar() {
-        context.register_udf(function.as_ref().clone());
-    }
-    for function in crate::functions::aggregates() {
-        context.register_udaf(function.as_ref().clone());
-    }
-    for function in crate::functions::excluding(context.state().aggregate_functions().values()) {
-        context.register_udwf(function.as_ref().clone());
-    }
+    let mut context = SessionContext::new_with_config(config);
+    crate::functions::register(&mut context).unwrap();
     for table in tables {
         let rows = repeat(&contents[table.name]);
         let provider = MemTable::try_new(table.schema.clone(), vec![vec![rows]]).unwrap();

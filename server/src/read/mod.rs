@@ -46,19 +46,12 @@ use table::{Overlay, SnapshotTable};
 pub fn session_state(system: &SystemFunctions) -> SessionState {
     let config = SessionConfig::new().with_target_partitions(1).with_information_schema(false);
     let mut state = SessionStateBuilder::new().with_config(config).with_default_features().build();
-    for function in runtime::functions::scalar().into_iter().chain(system.scalar()) {
+    if let Err(error) = runtime::functions::register(&mut state) {
+        tracing::error!(%error, "functions are not registered");
+    }
+    for function in system.scalar() {
         if let Err(error) = state.register_udf(function) {
             tracing::error!(%error, "a function is not registered");
-        }
-    }
-    for function in runtime::functions::aggregates() {
-        if let Err(error) = state.register_udaf(function) {
-            tracing::error!(%error, "an aggregate is not registered");
-        }
-    }
-    for function in runtime::functions::excluding(state.aggregate_functions().values()) {
-        if let Err(error) = state.register_udwf(function) {
-            tracing::error!(%error, "a window function is not registered");
         }
     }
     state

@@ -157,14 +157,19 @@ impl Generator {
         let name = &relation.name;
         let size = self.pick(&["1 hour", "6 hours", "1 day", "90 minutes"]);
         let slide = self.pick(&["30 minutes", "1 hour", "25 minutes"]);
-        let call = match self.between(0, 6) {
+        let key = self.pick(&relation.columns).name.clone();
+        let call = match self.between(0, 10) {
             0 => format!("TUMBLE({name}, {time}, INTERVAL '{size}')"),
             1 => format!("TUMBLE({name}, {time}, INTERVAL '{size}', INTERVAL '5 minutes')"),
             2 => format!("TABLE(TUMBLE(TABLE {name}, DESCRIPTOR({time}), INTERVAL '{size}'))"),
             3 => format!("TUMBLE(DATA => TABLE {name}, TIMECOL => DESCRIPTOR({time}), SIZE => INTERVAL '{size}')"),
             4 => format!("HOP({name}, {time}, INTERVAL '{slide}', INTERVAL '{size}')"),
             5 => format!("TABLE(HOP(TABLE {name}, DESCRIPTOR({time}), INTERVAL '{slide}', INTERVAL '{size}'))"),
-            _ => format!("HOP((SELECT * FROM {name}), {time}, INTERVAL '{slide}', INTERVAL '{size}')"),
+            6 => format!("HOP((SELECT * FROM {name}), {time}, INTERVAL '{slide}', INTERVAL '{size}')"),
+            7 => format!("CUMULATE({name}, {time}, INTERVAL '{slide}', INTERVAL '{size}')"),
+            8 => format!("SESSION({name}, {time}, INTERVAL '{slide}')"),
+            9 => format!("SESSION({name} PARTITION BY {key}, {time}, INTERVAL '{size}')"),
+            _ => format!("TABLE(SESSION(TABLE {name} PARTITION BY {key}, DESCRIPTOR({time}), INTERVAL '{slide}'))"),
         };
         let mut scope: Vec<Column> = relation.columns.iter().map(|column| qualified(&alias, column)).collect();
         for bound in ["window_start", "window_end"] {

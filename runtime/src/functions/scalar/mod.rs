@@ -6,6 +6,7 @@
 pub mod arrays;
 pub mod calendar;
 pub mod ceil;
+pub mod cumulate_ends;
 pub mod decimals;
 pub mod floor;
 pub mod format;

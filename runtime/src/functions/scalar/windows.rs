@@ -4,6 +4,8 @@
 //! time line of the argument (UTC for timestamptz), and end `size` after their start, exclusive. A tumbling window has
 //! slide = size. Division is floored, so that times before the origin are treated like those after it. Slides and
 //! sizes in months are calendar months.
+//!
+//! A cumulative window grows: of a tumbling window it has the part up to each multiple of its step, and the whole.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -36,6 +38,8 @@ pub enum WindowKind {
     TumbleEnd,
     /// Starts of all windows.
     HopStarts,
+    /// Ends of the windows that grow by a step up to a size; their start is that of the tumbling window.
+    CumulateEnds,
 }
 
 /// A window function for DataFusion.
@@ -56,7 +60,16 @@ impl WindowFunction {
     fn durations(&self) -> usize {
         match self.kind {
             WindowKind::TumbleStart | WindowKind::TumbleEnd => 1,
-            WindowKind::HopStarts => 2,
+            WindowKind::HopStarts | WindowKind::CumulateEnds => 2,
+        }
+    }
+
+    /// What the first and second interval are called in errors.
+    fn interval_names(&self) -> [&'static str; 2] {
+        match self.kind {
+            WindowKind::TumbleStart | WindowKind::TumbleEnd => ["window size"; 2],
+            WindowKind::HopStarts => ["window slide", "window size"],
+            WindowKind::CumulateEnds => ["window step", "window size"],
         }
     }
 
@@ -84,7 +97,9 @@ impl WindowFunction {
     fn type_for(&self, time: DataType) -> DataType {
         match self.kind {
             WindowKind::TumbleStart | WindowKind::TumbleEnd => time,
-            WindowKind::HopStarts => DataType::List(Arc::new(Field::new_list_field(time, true))),
+            WindowKind::HopStarts | WindowKind::CumulateEnds => {
+                DataType::List(Arc::new(Field::new_list_field(time, true)))
+            }
         }
     }
 }
@@ -144,15 +159,15 @@ impl WindowFunction {
                 WindowKind::TumbleStart | WindowKind::TumbleEnd => {
                     datafusion::arrow::array::new_null_array(data_type, times.len())
                 }
-                WindowKind::HopStarts => empty_lists(data_type, times.len())?,
+                WindowKind::HopStarts | WindowKind::CumulateEnds => empty_lists(data_type, times.len())?,
             });
         };
         let durations = self.durations();
-        let size_name =
-            if self.kind == WindowKind::HopStarts { ["window slide", "window size"] } else { ["window size"; 2] };
-        let slide = Step::new(intervals[0], size_name[0])?;
-        let size = if durations == 2 { Step::new(intervals[1], size_name[1])? } else { slide };
+        let [first, second] = self.interval_names();
+        let step = Step::new(intervals[0], first)?;
+        let size = if durations == 2 { Step::new(intervals[1], second)? } else { step };
         let offset = intervals.get(durations).copied().unwrap_or(IntervalMonthDayNano::ZERO);
+        let slide = if self.kind == WindowKind::CumulateEnds { size } else { step };
         let windows = Windows::new(slide, size, offset)?;
         match self.kind {
             WindowKind::TumbleStart => {
@@ -161,7 +176,8 @@ impl WindowFunction {
             WindowKind::TumbleEnd => {
                 Ok(tumble(&windows, times, |window| window.1)?.with_data_type(data_type.clone()).into_array())
             }
-            WindowKind::HopStarts => hop(&windows, times, data_type),
+            WindowKind::HopStarts => lists(times, data_type, |time, starts| windows.starts(time, starts)),
+            WindowKind::CumulateEnds => lists(times, data_type, |time, ends| windows.ends_behind(time, step, ends)),
         }
     }
 
@@ -232,7 +248,12 @@ fn tumble(windows: &Windows, times: &TimestampMicrosecondArray, side: impl Fn((i
     Ok(Column(PrimitiveArray::new(values.into(), times.nulls().cloned())))
 }
 
-fn hop(windows: &Windows, times: &TimestampMicrosecondArray, data_type: &DataType) -> Result<ArrayRef> {
+/// The list of instants that `append` appends for each time.
+fn lists(
+    times: &TimestampMicrosecondArray,
+    data_type: &DataType,
+    append: impl Fn(i64, &mut Vec<i64>) -> Result<()>,
+) -> Result<ArrayRef> {
     let DataType::List(field) = data_type else {
         return Err(DataFusionError::Internal(format!("{data_type} is not a list")));
     };
@@ -241,10 +262,10 @@ fn hop(windows: &Windows, times: &TimestampMicrosecondArray, data_type: &DataTyp
     offsets.push(0);
     for row in 0..times.len() {
         if times.is_valid(row) {
-            windows.starts(times.value(row), &mut values)?;
+            append(times.value(row), &mut values)?;
         }
         let offset = i32::try_from(values.len()).map_err(|_| {
-            error(SqlState::PROGRAM_LIMIT_EXCEEDED, "too many windows in one batch of rows: use a longer slide".into())
+            error(SqlState::PROGRAM_LIMIT_EXCEEDED, "too many windows in one batch of rows: use a longer slide or step".into())
         })?;
         offsets.push(offset);
     }
@@ -276,6 +297,13 @@ impl Step {
         }
         Ok(if interval.months == 0 { Step::Micros(micros) } else { Step::Months(i64::from(interval.months)) })
     }
+}
+
+/// A time and an interval after it, as PostgreSQL adds them.
+pub(in crate::functions) fn after(time: i64, interval: IntervalMonthDayNano) -> Result<i64> {
+    add_months(time, i64::from(interval.months))
+        .and_then(|time| time.checked_add(fixed_micros(interval).ok()?))
+        .ok_or_else(out_of_range)
 }
 
 /// Days and time of an interval; a day has 24 hours on the time line of windows.
@@ -370,6 +398,33 @@ impl Windows {
         starts[first..].reverse();
         Ok(())
     }
+
+    /// Appends the ends after a time of what the window that holds it is after each step, in ascending order. The last one
+    /// is the window's own, even where that is no whole number of steps from its start.
+    fn ends_behind(&self, time: i64, step: Step, ends: &mut Vec<i64>) -> Result<()> {
+        let first = ends.len();
+        let start = self.last_start(time)?;
+        let last = self.end(start)?;
+        let mut steps = match step {
+            Step::Micros(step) => (time - start) / step,
+            Step::Months(_) => 0,
+        };
+        loop {
+            steps += 1;
+            let end = match step {
+                Step::Micros(step) => step.checked_mul(steps).and_then(|length| start.checked_add(length)),
+                Step::Months(step) => add_months(start, step * steps),
+            };
+            let end = end.map_or(last, |end| end.min(last));
+            if end > time {
+                ends.push(end);
+                check_window_count((ends.len() - first) as i64)?;
+            }
+            if end >= last {
+                return Ok(());
+            }
+        }
+    }
 }
 
 fn check_window_count(count: i64) -> Result<()> {
@@ -433,6 +488,6 @@ fn out_of_range() -> DataFusionError {
     error(SqlState::DATETIME_FIELD_OVERFLOW, "timestamp out of range".into())
 }
 
-fn error(sqlstate: SqlState, message: String) -> DataFusionError {
+pub(in crate::functions) fn error(sqlstate: SqlState, message: String) -> DataFusionError {
     DataFusionError::External(Box::new(PlanError::new(sqlstate, message)))
 }

@@ -11,13 +11,15 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::collect;
 
+use super::neighbours::Neighbours;
+use super::reach::Reach;
 use super::running::Runner;
 use super::{NAME, WindowSpec};
 use crate::Epoch;
 use crate::delta::{Delta, consolidate_all};
 use crate::error::{Error, Result};
 use crate::expressions::{batch_of, errors, message_of};
-use crate::limits::{HELD_BACK_ROWS, RECOMPUTE_BATCH_ROWS, WINDOW_SLICES_MAX};
+use crate::limits::{HELD_BACK_ROWS, RECOMPUTE_BATCH_ROWS};
 use crate::operators::ordered::{Changed, Counted, OrderedRows, apply, first_counts, merge};
 use crate::operators::recompute::exec::{Rows, over_rows, physical_plan, with_schema};
 use crate::operators::{BuildContext, Filling, Operator, Output};
@@ -26,7 +28,7 @@ use crate::state::relation::decode_count;
 
 /// Window functions in execution.
 pub(super) struct WindowOperator {
-    reach: Option<usize>,
+    reach: Option<Reach>,
     input: SchemaRef,
     ordered: OrderedRows,
     rows: StateTable,
@@ -106,9 +108,8 @@ impl WindowOperator {
         let (partition, key) = (changed.partition, changed.key);
         let changes: Vec<(&[u8], i64)> = changed.rows.iter().map(|change| (change.entry, change.weight)).collect();
         let before = match self.reach {
-            Some(reach) if changes.len() <= WINDOW_SLICES_MAX => self.around(changed, 2 * reach)?,
-            Some(reach) => self.first_to_last(changed, 2 * reach)?,
-            _ => first_counts(&self.rows, partition, key, usize::MAX)?,
+            Some(reach) => Neighbours { rows: &self.rows, ordered: &self.ordered }.of(changed, reach)?,
+            None => first_counts(&self.rows, partition, key, usize::MAX)?,
         };
         let after = merge(&before, changes.iter().copied())?;
         apply(&self.rows, partition, &changes, false)?;
@@ -155,41 +156,6 @@ impl WindowOperator {
         let Ok(results) = running.runner.run(&shown, &peers, checkpoint, reached)? else { return Ok(None) };
         columns.extend(results);
         Ok(Some((batch_of(&self.schema, columns, entries.len())?, checkpoints)))
-    }
-
-    /// The rows before changes, so many on each side of every one.
-    fn around(&self, changed: &Changed<'_>, rows: usize) -> Result<Counted> {
-        let mut found: Counted = Vec::new();
-        for change in &changed.rows {
-            let last = found.last().map(|(key, _)| key.clone());
-            let known = |entry: &Bytes| last.as_ref().is_some_and(|last| entry <= last);
-            let mut back = self.rows.last_entries_before(changed.partition, changed.key, change.entry, rows)?;
-            back.reverse();
-            // The changed row itself, if it is there, and those behind it.
-            let ahead = self.rows.first_entries_from(changed.partition, changed.key, change.entry, rows + 1)?;
-            for (entry, count) in back.into_iter().chain(ahead) {
-                if !known(&entry) {
-                    found.push((entry, decode_count(&count)?));
-                }
-            }
-        }
-        Ok(found)
-    }
-
-    /// The rows from so many before the first change to so many behind the last one.
-    fn first_to_last(&self, changed: &Changed<'_>, rows: usize) -> Result<Counted> {
-        let (partition, key) = (changed.partition, changed.key);
-        let (Some(first), Some(last)) = (changed.rows.first(), changed.rows.last()) else { return Ok(Vec::new()) };
-        let back = self.rows.last_entries_before(partition, key, first.entry, rows)?;
-        let from = back.last().map_or(first.entry, |(entry, _)| entry.as_ref());
-        let mut ahead = self.rows.first_entries_from(partition, key, last.entry, rows + 2)?;
-        let found = match ahead.pop() {
-            Some((behind, _)) if ahead.len() > rows => {
-                self.rows.scan_range(partition, from, Some(&behind), usize::MAX)?
-            }
-            _ => self.rows.first_entries_from(partition, key, from, usize::MAX)?,
-        };
-        found.into_iter().map(|(row, count)| Ok((row, decode_count(&count)?))).collect()
     }
 
     /// The window over rows; the error is the message of the function that fails.

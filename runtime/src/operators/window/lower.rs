@@ -7,7 +7,8 @@ use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::{Expr, LogicalPlan, Window};
 use plan::{Lower, LowerContext, Lowered, PlanError, exclusion};
 
-use super::{NAME, WindowDefinition, WindowSpec, reach, running};
+use super::reach::{self, Reach};
+use super::{NAME, WindowDefinition, WindowSpec, running};
 use crate::expressions::{self, message_of, readable};
 use crate::operators::recompute::cut::{Cut, Input, cut};
 use crate::operators::recompute::exec::check;
@@ -35,8 +36,7 @@ impl Lower for WindowDefinition {
         }
         let same_order = functions.iter().all(|function| function.params.order_by == *order);
         let input = window.input.schema();
-        let reaches: Option<Vec<usize>> = functions.iter().map(|function| reach::of(function, input)).collect();
-        let reach = reaches.filter(|_| same_order).and_then(|reaches| reaches.into_iter().max());
+        let reach = if same_order { reach::of_all(&functions, input) } else { None };
         let running = running::of(window, &functions, context).filter(|_| same_order);
         let (node, layout) = keyed(&window.input, partition, order, context)?;
         let spec = WindowSpec {
@@ -72,7 +72,7 @@ fn functions<'a>(window: &'a Window, context: &dyn LowerContext) -> Result<Vec<&
     Ok(functions)
 }
 
-fn text(functions: &[&WindowFunction], runs: bool, reach: Option<usize>) -> String {
+fn text(functions: &[&WindowFunction], runs: bool, reach: Option<Reach>) -> String {
     let calls: Vec<String> = functions.iter().map(|function| call_text(function)).collect();
     let mut text = calls.join(", ");
     if let Some(first) = functions.first() {
@@ -86,7 +86,7 @@ fn text(functions: &[&WindowFunction], runs: bool, reach: Option<usize>) -> Stri
     }
     match reach {
         _ if runs => format!("{text}; a change reaches the rows behind it"),
-        Some(rows) => format!("{text}; a change reaches {rows} rows"),
+        Some(reach) => format!("{text}; a change reaches {reach}"),
         None => format!("{text}; a change reaches its partition"),
     }
 }

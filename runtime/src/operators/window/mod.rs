@@ -14,7 +14,9 @@
 //!   changed one are not; see [`running`];
 //! - if every function looks at most `n` rows back and ahead (lag, lead, frames in ROWS with two bounds) and none can fail,
 //!   the rows from `2 n` before to `2 n` after each change are enough. Those within `n` of a change see all that they look
-//!   at. The `n` outermost on each side may miss something, but the same thing both times, so it cancels.
+//!   at. The `n` outermost on each side may miss something, but the same thing both times, so it cancels;
+//! - if every function gives the session of a row, those of the sessions that a change is in or between, as they would be
+//!   with all changed rows in them: at their ends there is a pause before and after.
 //!
 //! A partition for which a function fails (an overflow, say) is not in the output but in the errors output, with its key
 //! as row, for as long as that is so.
@@ -32,6 +34,7 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use plan::{Cost, Distribution, Properties, Spec, StateBound};
 
+use self::reach::Reach;
 use self::running::Running;
 use super::ordered::Layout;
 use super::{BuildContext, Operator, OperatorDef, spec_of};
@@ -39,6 +42,7 @@ use crate::error::Result;
 
 mod exec;
 mod lower;
+mod neighbours;
 mod reach;
 mod running;
 #[cfg(test)]
@@ -53,8 +57,8 @@ pub struct WindowDefinition;
 /// Window functions as data.
 struct WindowSpec {
     layout: Layout,
-    /// How many rows from a change the last row is whose results it may change; none if that may be any of its partition.
-    reach: Option<usize>,
+    /// How far from a change the last row is whose results it may change; none if that may be any of its partition.
+    reach: Option<Reach>,
     /// The functions, if all of them run with the rows.
     running: Option<Vec<Running>>,
     /// The window over a placeholder for its input.
@@ -99,7 +103,8 @@ impl Spec for WindowSpec {
     fn cost(&self) -> Cost {
         match (&self.running, self.reach) {
             // The rows around a change are found in the order, and are no more than the query says.
-            (None, Some(_)) => Cost::Logarithmic,
+            (None, Some(Reach::Rows(_))) => Cost::Logarithmic,
+            (None, Some(Reach::Session { .. })) => Cost::Matches,
             _ if self.layout.partition.is_empty() => Cost::Input,
             _ => Cost::Partition,
         }

@@ -1,4 +1,6 @@
-//! How far from a row a window function looks.
+//! How far from a row window functions look.
+
+use std::fmt;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, ScalarValue};
@@ -7,11 +9,60 @@ use datafusion::logical_expr::{Expr, ExprSchemable, WindowFrameBound, WindowFram
 use plan::exclusion;
 
 use crate::expressions::never_fails;
+use crate::functions::session::{Gap, SESSION_END, SESSION_START};
 use crate::limits::WINDOW_REACH_ROWS_MAX;
+
+/// How far from a change the last row is whose results it may change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// So many rows.
+    Rows(usize),
+    /// Those of the sessions that it is in or between, by the column of their time.
+    Session { time: usize, gap: Gap },
+}
+
+impl fmt::Display for Reach {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reach::Rows(rows) => write!(formatter, "{rows} rows"),
+            Reach::Session { .. } => formatter.write_str("the sessions around it"),
+        }
+    }
+}
+
+/// Of all functions of a window, which have one order; none if a change may reach any row of its partition.
+pub(super) fn of_all(functions: &[&WindowFunction], schema: &DFSchema) -> Option<Reach> {
+    let sessions: Option<Vec<Reach>> = functions.iter().map(|function| of_session(function, schema)).collect();
+    if let Some([first, rest @ ..]) = sessions.as_deref()
+        && rest.iter().all(|reach| reach == first)
+    {
+        return Some(*first);
+    }
+    let rows: Option<Vec<usize>> = functions.iter().map(|function| of(function, schema)).collect();
+    rows?.into_iter().max().map(Reach::Rows)
+}
+
+/// Of a session over rows in the order of its time.
+fn of_session(function: &WindowFunction, schema: &DFSchema) -> Option<Reach> {
+    let params = &function.params;
+    let WindowFunctionDefinition::WindowUDF(udf) = &function.fun else { return None };
+    if ![SESSION_START, SESSION_END].contains(&udf.name()) {
+        return None;
+    }
+    let [Expr::Column(time), Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(gap)), _)] = params.args.as_slice()
+    else {
+        return None;
+    };
+    let first = params.order_by.first()?;
+    if !first.asc || first.expr != params.args[0] {
+        return None;
+    }
+    Some(Reach::Session { time: schema.index_of_column(time).ok()?, gap: Gap::of(*gap)? })
+}
 
 /// The number of rows that a function looks back and ahead at most; none if it may look at any, or if it may fail: a row
 /// that fails takes all of its partition out of the result, however far from the change.
-pub(super) fn of(function: &WindowFunction, schema: &DFSchema) -> Option<usize> {
+fn of(function: &WindowFunction, schema: &DFSchema) -> Option<usize> {
     let params = &function.params;
     if !params.args.iter().chain(params.filter.as_deref()).all(|part| never_fails(part, schema)) {
         return None;

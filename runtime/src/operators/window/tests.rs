@@ -124,6 +124,60 @@ fn random_changes() {
     }
 }
 
+/// Sessions that merge, part, grow at both ends and hold rows of one time, by keys and without.
+#[test]
+fn sessions() {
+    let over = "OVER (PARTITION BY g ORDER BY ts)";
+    let queries = [
+        format!("SELECT *, session_start(ts, interval '10 minutes') {over} AS s, session_end(ts, interval '10 minutes') {over} AS e FROM t"),
+        "SELECT id, session_end(ts, interval '7 minutes') OVER (ORDER BY ts) AS e FROM t".to_owned(),
+        "SELECT g, session_start(ts, interval '1 month') OVER (ORDER BY ts NULLS FIRST) AS s FROM t".to_owned(),
+        // No order, another order, another time: by partition.
+        format!("SELECT *, session_start(ts, interval '10 minutes') {over} AS s, session_end(ts, interval '5 minutes') {over} AS e FROM t"),
+        "SELECT *, session_start(ts, interval '10 minutes') OVER (PARTITION BY g) AS s FROM t".to_owned(),
+        "SELECT *, session_start(ts + interval '1 day', interval '10 minutes') OVER (PARTITION BY g ORDER BY ts DESC) AS s FROM t".to_owned(),
+    ];
+    for (number, query) in queries.iter().enumerate() {
+        for (cache_bytes, minutes, rows) in [(1 << 24, 300, 2), (0, 60, 1), (2000, 2000, 200), (1 << 24, 1500, 1)] {
+            let setting = Setting { workers: 1 + number % 3, cache_bytes, seed: number as u64 };
+            let mut harness = Harness::with(vec![table("t", "id int8, g int4, ts timestamp")], query, setting);
+            assert!(harness.operators().contains(&"window"), "{query}: {:?}", harness.operators());
+            for epoch in 0..20 {
+                let mut row = |random: &mut rand::rngs::StdRng| {
+                    let minute: i64 = random.random_range(0..minutes);
+                    let time = match random.random_range(0..20) {
+                        0 => "NULL".to_string(),
+                        _ => format!("2024-01-{:02} {:02}:{:02}:00", 1 + minute / 1440, minute / 60 % 24, minute % 60),
+                    };
+                    format!("{} | {} | {time}", random.random_range(0..4), random.random_range(0..2))
+                };
+                let change = harness.random_change("t", if epoch == 0 { 150 } else { rows }, &mut row);
+                harness.apply(vec![("t", change)]);
+                harness.check();
+                if epoch % 7 == 6 {
+                    harness.restart();
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn only_the_sessions_around_a_change_are_emitted() {
+    let query = "SELECT id, session_start(ts, interval '10 minutes') OVER (ORDER BY ts) AS s FROM t";
+    let mut harness = Harness::new(vec![table("t", "id int8, ts timestamp").key(&[0])], query);
+    let rows: Vec<String> = (0..60).map(|id| format!("+1 | {id} | 2024-01-01 {:02}:{:02}:00", id / 3, id % 3)).collect();
+    harness.epoch(&[("t", &rows.join("\n"))]);
+    harness.restart();
+    assert_eq!(harness.epoch(&[("t", "+1 | 100 | 2024-01-01 07:30:00")]), "+1 | 100 | 2024-01-01 07:30:00");
+    // It joins the three rows before it.
+    assert_eq!(
+        harness.epoch(&[("t", "-1 | 100 | 2024-01-01 07:30:00\n+1 | 100 | 2024-01-01 07:11:59")]),
+        "+1 | 100 | 2024-01-01 07:00:00\n-1 | 100 | 2024-01-01 07:30:00"
+    );
+    harness.check();
+}
+
 /// More changes than are looked at one by one.
 #[test]
 fn many_changes_are_taken_in_one_go() {
