@@ -20,6 +20,7 @@ mod copy;
 pub(crate) mod correlated;
 mod ddl;
 mod domain;
+mod doubles;
 pub mod errors;
 mod explain;
 mod float_cast;

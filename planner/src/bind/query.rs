@@ -14,7 +14,7 @@ use plan::{PlanError, SqlState};
 use super::context::Context;
 use super::errors::plan_error;
 use super::{
-    casts, copies, correlated, grouping_keys, grouping_sets, lateral, named_windows, names, numeric, operators,
+    casts, copies, correlated, doubles, grouping_keys, grouping_sets, lateral, named_windows, names, numeric, operators,
     parameters, placement, quantified, select_list, ties, types, using, walk,
 };
 use crate::optimize::in_lists;
@@ -120,6 +120,7 @@ impl Context<'_> {
         let state = self.state();
         let plan = numeric::Functions::new(state).replace(plan).map_err(|error| self.error(error))?;
         let plan = numeric::digits(plan).map_err(|error| self.error(error))?;
+        let plan = doubles::beside_numerics(plan).map_err(|error| self.error(error))?;
         let plan = state
             .analyzer()
             .execute_and_check(plan, state.config_options(), |_, _| {})
@@ -150,7 +151,10 @@ impl Context<'_> {
         let typed = typed.map_err(|error| self.error(error))?.data;
         let functions = numeric::Functions::new(self.state());
         let typed = walk::parts(typed, &mut |part| {
-            functions.replaced(part, schema).transform_data(|part| Ok(numeric::with_digits(part, schema)))
+            functions
+                .replaced(part, schema)
+                .transform_data(|part| Ok(numeric::with_digits(part, schema)))?
+                .transform_data(|part| doubles::in_expression(part, schema))
         });
         let typed = typed.map_err(|error| self.error(error))?.data;
         let coerced = simplifier.coerce(typed, schema).map_err(|error| self.error(error))?;
