@@ -9,10 +9,10 @@
 
 use std::sync::Arc;
 
-use datafusion::common::Result as DataFusionResult;
 use datafusion::common::alias::AliasGenerator;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result as DataFusionResult};
 use datafusion::error::DataFusionError;
 use datafusion::execution::{FunctionRegistry, SessionState};
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Projection};
@@ -154,6 +154,7 @@ impl Planner {
             .and_then(|plan| optimizer.optimize(plan, &context, |_, _| {}))
             .and_then(order::plain_windows)
             .and_then(not_in_under_conditions)
+            .and_then(|plan| if in_view { Ok(plan) } else { named_keys(plan) })
             .map_err(from_datafusion)
     }
 }
@@ -219,6 +220,34 @@ fn not_in_under_conditions(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
             });
             join.null_aware = false;
             Ok(Transformed::yes(LogicalPlan::Join(join)))
+        }
+        other => Ok(Transformed::no(other)),
+    })
+    .map(|transformed| transformed.data)
+}
+
+/// Names keys of joins that are named as a column beside them, as casts are that became functions: DataFusion puts computed
+/// keys among the columns.
+fn named_keys(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
+    plan.transform_down_with_subqueries(|node| match node {
+        LogicalPlan::Join(mut join) => {
+            let mut changed = false;
+            let mut name = |key: &mut Expr, schema: &DFSchema| {
+                // DataFusion names these itself.
+                let is_named = matches!(key, Expr::Column(_) | Expr::Alias(_) | Expr::Cast(_) | Expr::TryCast(_));
+                let called = key.schema_name().to_string();
+                if !is_named && schema.columns().iter().any(|column| column.flat_name() == called) {
+                    let text = key.to_string();
+                    *key = std::mem::take(key).alias(text);
+                    changed = true;
+                }
+            };
+            for (left, right) in &mut join.on {
+                name(left, join.left.schema());
+                name(right, join.right.schema());
+            }
+            let join = LogicalPlan::Join(join);
+            Ok(if changed { Transformed::yes(join) } else { Transformed::no(join) })
         }
         other => Ok(Transformed::no(other)),
     })

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crate::generate::{Case, Fallible, Generator, Step, View};
 use crate::oracle::Postgres;
 use crate::process::{Program, Server};
-use crate::wire::{Client, Message, Row};
+use crate::wire::{Client, Message, Row, TooLong};
 
 /// How calls of our windows over time begin.
 const TIME_WINDOWS: [&str; 4] = ["TUMBLE(", "HOP(", "CUMULATE(", "SESSION("];
@@ -290,6 +290,11 @@ fn play(
             let state = if world.server.is_running() { "still runs" } else { "has ended" };
             let text = format!("{error:#}\nthe server {state}; the end of its log:\n{}", world.server.log_tail());
             Ok(Some(Difference { view: None, step, text, expected: Vec::new() }))
+        }
+        // Random joins of joins may be as large as that; the round ends here, and is counted.
+        Err(error) if error.chain().any(|cause| cause.is::<TooLong>()) => {
+            *summary.refused.entry(TooLong.to_string()).or_default() += 1;
+            Ok(None)
         }
         outcome => outcome,
     }

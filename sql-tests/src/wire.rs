@@ -125,6 +125,18 @@ pub struct Client {
 /// An answer that is longer is an error: a wrong query should not take all memory of the machine.
 const ANSWER_BYTES_MAX: usize = 512 << 20;
 
+/// An answer that is not read to its end; its connection is of no use any more.
+#[derive(Debug, Clone, Copy)]
+pub struct TooLong;
+
+impl std::fmt::Display for TooLong {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "the answer is longer than {ANSWER_BYTES_MAX} bytes")
+    }
+}
+
+impl std::error::Error for TooLong {}
+
 impl Client {
     /// Connects as user and database "tidemill".
     pub fn connect(port: u16) -> Result<Self> {
@@ -246,7 +258,7 @@ impl Client {
             let (kind, body) = self.receive()?;
             bytes += body.len();
             if bytes > ANSWER_BYTES_MAX {
-                bail!("the answer is longer than {ANSWER_BYTES_MAX} bytes");
+                return Err(TooLong.into());
             }
             match kind {
                 b'T' => current.columns = Some(row_description(&body)),

@@ -6,7 +6,7 @@
 //! several levels is one to the next level by the time that this comes up.
 //!
 //! DataFusion does by itself what filters plainly: EXISTS and IN over conditions of a WHERE, and aggregates over equalities
-//! with the outer row. These are left to it.
+//! with the outer row (but of floats and intervals). These are left to it.
 
 use std::sync::Arc;
 
@@ -17,10 +17,12 @@ use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{
-    AggregateUDF, BinaryExpr, Distinct, Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, lit,
+    AggregateUDF, BinaryExpr, Distinct, Expr, ExprSchemable, Filter, Join, LogicalPlan, LogicalPlanBuilder, Operator,
+    Subquery, lit,
 };
 
 use super::domain::{Domain, Names, join};
+use super::keys::needs_normalizing;
 use super::{one_row, walk};
 
 /// Rewrites a bound plan.
@@ -89,22 +91,30 @@ fn has_outer(plan: &LogicalPlan) -> bool {
     .unwrap_or(true)
 }
 
-/// An equality of something from outside with something from inside.
-fn is_key(condition: &Expr) -> bool {
+/// An equality of something from outside with something from inside, over a schema. Where equal values may differ in their bits,
+/// DataFusion would make groups of the bits.
+fn is_key(condition: &Expr, schema: &DFSchema) -> bool {
+    let is_plain = |side: &Expr| side.get_type(schema).is_ok_and(|data_type| !needs_normalizing(&data_type));
     match condition {
-        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => is_outer(left) != is_outer(right),
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
+            is_outer(left) != is_outer(right) && is_plain(left) && is_plain(right)
+        }
         _ => false,
     }
 }
 
+/// Says whether a condition over a schema is of some kind.
+type Kind<'a> = &'a dyn Fn(&Expr, &DFSchema) -> bool;
+
 /// Whether only conditions of a WHERE refer to the outside, each of a kind.
-fn filters(plan: &LogicalPlan, kind: &dyn Fn(&Expr) -> bool) -> bool {
+fn filters(plan: &LogicalPlan, kind: Kind<'_>) -> bool {
     let inside = |expressions: &[Expr]| expressions.iter().all(|expression| !is_outer(expression));
     match plan {
         LogicalPlan::Projection(projection) => inside(&projection.expr) && filters(&projection.input, kind),
         LogicalPlan::Filter(filter) => {
             let conditions = split_conjunction(&filter.predicate);
-            conditions.into_iter().all(|condition| !is_outer(condition) || kind(condition))
+            let schema = filter.input.schema();
+            conditions.into_iter().all(|condition| !is_outer(condition) || kind(condition, schema))
                 && filters(&filter.input, kind)
         }
         LogicalPlan::Join(join) if join.join_type == JoinType::Inner => {
@@ -155,7 +165,7 @@ fn is_one_row(plan: &LogicalPlan) -> bool {
 fn is_plain_lateral(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::SubqueryAlias(alias) => is_plain_lateral(&alias.input),
-        LogicalPlan::Subquery(subquery) => filters(&subquery.subquery, &|_| true) || aggregates(&subquery.subquery),
+        LogicalPlan::Subquery(subquery) => filters(&subquery.subquery, &|_, _| true) || aggregates(&subquery.subquery),
         _ => false,
     }
 }
@@ -375,7 +385,7 @@ impl Attached<'_> {
 
     /// Whether there are rows, as a value.
     fn mark(&mut self, exists: &Exists) -> Result<Option<Expr>> {
-        let leaves = self.leaves_filters && filters(&exists.subquery.subquery, &|_| true);
+        let leaves = self.leaves_filters && filters(&exists.subquery.subquery, &|_, _| true);
         let Some((domain, pushed)) = self.pushed(&exists.subquery, leaves)? else { return Ok(None) };
         let name = self.rewriter.names.next("exists");
         let marked: Vec<Expr> = domain.own().into_iter().chain([lit(true).alias(&name)]).collect();
@@ -387,7 +397,7 @@ impl Attached<'_> {
 
     /// Whether there are rows, as a condition. False if that is left to DataFusion.
     fn semi_join(&mut self, exists: &Exists) -> Result<bool> {
-        let leaves = filters(&exists.subquery.subquery, &|_| true);
+        let leaves = filters(&exists.subquery.subquery, &|_, _| true);
         let Some((domain, pushed)) = self.pushed(&exists.subquery, leaves)? else { return Ok(false) };
         let mut rows = LogicalPlanBuilder::from(pushed);
         if domain.own().is_empty() {
@@ -406,7 +416,7 @@ impl Attached<'_> {
 /// that is unknown, it is not.
 fn member_exists(member: &InSubquery, schema: &DFSchema) -> Result<Option<Exists>> {
     let (columns, all) = references(&member.subquery.subquery, schema)?;
-    if all && (columns.is_empty() || filters(&member.subquery.subquery, &|_| true)) {
+    if all && (columns.is_empty() || filters(&member.subquery.subquery, &|_, _| true)) {
         return Ok(None);
     }
     let Some(value) = member.subquery.subquery.schema().columns().into_iter().next() else { return Ok(None) };

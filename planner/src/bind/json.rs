@@ -81,7 +81,7 @@ impl Functions {
             concat: function("jsonb_concat"),
             delete: function("jsonb_delete"),
             contains: function("jsonb_contains"),
-            overlap: function("array_has_any"),
+            overlap: function("array_overlap"),
         }
     }
 

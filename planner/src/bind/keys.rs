@@ -96,7 +96,7 @@ impl ScalarUDFImpl for Normalize {
 }
 
 /// Whether equal values of a type can differ in their bits.
-fn needs_normalizing(data_type: &DataType) -> bool {
+pub(super) fn needs_normalizing(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Float32 | DataType::Float64 | DataType::Interval(IntervalUnit::MonthDayNano))
 }
 

@@ -124,8 +124,7 @@ fn rewrite_extract(expression: &mut Ast) {
         ast::DateTimeField::Second | ast::DateTimeField::Seconds => "0.000001",
         ast::DateTimeField::Millisecond | ast::DateTimeField::Milliseconds => "0.001",
         ast::DateTimeField::Epoch => {
-            let epoch = call("date_part", vec![text("epoch".to_string()), expr.as_ref().clone()]);
-            *expression = cast(epoch, 26, 6);
+            *expression = call("epoch", vec![expr.as_ref().clone()]);
             return;
         }
         _ => return,

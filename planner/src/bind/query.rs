@@ -14,8 +14,8 @@ use plan::{PlanError, SqlState};
 use super::context::Context;
 use super::errors::plan_error;
 use super::{
-    casts, copies, correlated, doubles, grouping_keys, grouping_sets, lateral, named_windows, names, numeric, operators,
-    parameters, placement, quantified, select_list, ties, types, using, walk,
+    casts, copies, correlated, doubles, grouping_keys, grouping_sets, lateral, named_windows, names, numeric,
+    operators, parameters, placement, quantified, select_list, ties, types, using, walk,
 };
 use crate::optimize::in_lists;
 use crate::windows::{select_of, table_factor};

@@ -151,7 +151,7 @@ fn written_type(expression: &Ast) -> Option<&ast::DataType> {
 fn instant_type(bound: &Ast) -> Option<ast::DataType> {
     match written_type(bound)? {
         ast::DataType::Date => Some(ast::DataType::Timestamp(None, ast::TimezoneInfo::WithTimeZone)),
-        ast::DataType::Timestamp(_, zone) => Some(ast::DataType::Timestamp(None, zone.clone())),
+        ast::DataType::Timestamp(_, zone) => Some(ast::DataType::Timestamp(None, *zone)),
         _ => None,
     }
 }

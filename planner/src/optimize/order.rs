@@ -274,8 +274,8 @@ fn depends_on_row_order(function: &WindowFunction) -> bool {
     match &function.fun {
         WindowFunctionDefinition::WindowUDF(udf) => match udf.name() {
             "row_number" | "ntile" | "lag" | "lead" => true,
-            // Peers have one rank, whatever the frame.
-            "rank" | "dense_rank" | "percent_rank" | "cume_dist" => false,
+            // Peers have one rank, and one session, whatever the frame.
+            "rank" | "dense_rank" | "percent_rank" | "cume_dist" | "session_start" | "session_end" => false,
             "first_value" => by_rows || from_first,
             name => aggregate(exclusion::excluded(name).unwrap_or_default()),
         },

@@ -151,12 +151,18 @@ impl Arguments {
             (true, data) => joined(data).ok_or_else(wrong_number)?,
             (false, data) => data_of(kind, data)?,
         };
-        let partition = partition.map_or_else(Vec::new, |list| match list {
+        let partition = partition.map_or_else(Vec::new, |list| match without_parentheses(list) {
             Ast::Tuple(parts) => parts.clone(),
-            Ast::Nested(part) => vec![part.as_ref().clone()],
             part => vec![part.clone()],
         });
         Ok(Arguments { data, time: descriptor(time), intervals, partition })
+    }
+}
+
+fn without_parentheses(expression: &Ast) -> &Ast {
+    match expression {
+        Ast::Nested(inner) => without_parentheses(inner),
+        other => other,
     }
 }
 

@@ -114,7 +114,8 @@ impl Bounds {
 
     fn hop(self, context: &dyn RelationPlannerContext) -> Result<LogicalPlan> {
         let starts = self.call(context, "hop_starts", &["slide", "size", "offset"])?.alias(WINDOW_START);
-        let end = binary_expr(Expr::Column(Column::new_unqualified(WINDOW_START)), Operator::Plus, self.interval("size")?);
+        let end =
+            binary_expr(Expr::Column(Column::new_unqualified(WINDOW_START)), Operator::Plus, self.interval("size")?);
         let unnested = with(self.input, [starts])?.unnest_column(Column::new_unqualified(WINDOW_START))?.build()?;
         with(unnested, [end.alias(WINDOW_END)])?.build()
     }

@@ -340,7 +340,8 @@ impl Accumulated {
         let follow = gone.is_empty() && come.first().is_none_or(|part| part.start >= last);
         let rows = |parts: &[Range<usize>]| parts.iter().map(ExactSizeIterator::len).sum::<usize>();
         let is_nearer = rows(&gone) + rows(&come) <= rows(&wanted);
-        if !follow && !(self.invertible && is_nearer) {
+        let goes_on = follow || (self.invertible && is_nearer);
+        if !goes_on {
             self.accumulator = self.call.accumulator()?;
             (gone, come) = (Vec::new(), wanted.clone());
         }

@@ -127,8 +127,7 @@ impl WindowUDFImpl for SessionFunction {
 
     fn field(&self, args: WindowUDFFieldArgs) -> Result<FieldRef> {
         let types: Vec<DataType> = args.input_fields().iter().map(|field| field.data_type().clone()).collect();
-        let [time, _] =
-            SessionFunction::accepted_types(&types).ok_or_else(|| no_such_function(self.name(), &types))?;
+        let [time, _] = SessionFunction::accepted_types(&types).ok_or_else(|| no_such_function(self.name(), &types))?;
         Ok(Arc::new(Field::new(args.name(), time, true)))
     }
 }

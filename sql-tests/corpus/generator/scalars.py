@@ -92,7 +92,7 @@ def numbers(g):
         f"trunc({d})", f"-{d}", f"abs({d})", f"sqrt(abs({d}))", f"power({d}, 2)", f"cast(exp({d} / 1024) AS numeric(12,6))", f"round(cast(ln(abs({d}) + 1) AS numeric), 6)", f"{d} > {i}", f"{n} = {i}", f"{i} & {g.one('3', '6')}", f"{i} | 1",
         f"{i} # 5", f"~{i}", f"{i} << 2", f"{i} >> 1", f"cast({i} AS double precision)", f"cast({n} AS double precision)", f"cast({i} AS numeric(8,2))", f"cast({i} AS text)", f"cast({n} AS text)", f"cast({d} AS text)", f"gcd({i}, {g.one('4', '6')})", f"lcm({i}, {g.one('4', '6')})",
         f"greatest({i}, {g.one('5', '50')})", f"least({i}, {b})", f"width_bucket({d}, -10, 10, {g.one('4', '5')})", f"div({n}, {g.one('2', '7')})", f"{i} BETWEEN 1 AND {g.one('7', '12')}", f"coalesce({i}, {g.one('0', '-1')})", f"nullif({i}, {g.one('7', '1')})",
-        f"to_char({i}, 'FM000')", f"{i} <> 0", f"{i} IS DISTINCT FROM {b}", f"cbrt({d})", f"{i} * 1.5", f"{i} + {d}",
+        f"to_char({i}, 'FM000')", f"{i} <> 0", f"{i} IS DISTINCT FROM {b}", f"round(cast(cbrt({d}) AS numeric), 10)", f"{i} * 1.5", f"{i} + {d}",
         f"cast('{g.one('12', '-7', ' 42 ')}' AS int) + {i}", f"{n} % 7", f"round({n})",
     ]
     wheres = ["i IS NOT NULL", "abs(n) < 1000", f"i {g.one(COMPARISONS)} 5", "d > 0", "b BETWEEN -100 AND 100", "n <> round(n, 0)"]

@@ -155,8 +155,15 @@ impl Generator {
         }
         let alias = self.fresh("w");
         let name = &relation.name;
-        let size = self.pick(&["1 hour", "6 hours", "1 day", "90 minutes"]);
-        let slide = self.pick(&["30 minutes", "1 hour", "25 minutes"]);
+        // A row is in a few windows only.
+        let (size, slide) = self.pick(&[
+            ("1 hour", "30 minutes"),
+            ("90 minutes", "1 hour"),
+            ("90 minutes", "25 minutes"),
+            ("6 hours", "100 minutes"),
+            ("1 day", "6 hours"),
+            ("30 minutes", "1 hour"),
+        ]);
         let key = self.pick(&relation.columns).name.clone();
         let call = match self.between(0, 10) {
             0 => format!("TUMBLE({name}, {time}, INTERVAL '{size}')"),

@@ -1,17 +1,21 @@
-//! Functions over arrays: array_dims, array_fill, trim_array, generate_subscripts.
+//! Functions over arrays: array_dims, array_fill, trim_array, generate_subscripts, array_overlap.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, ListArray, ListBuilder, PrimitiveBuilder, StringArray, UInt64Array,
+    Array, ArrayRef, AsArray, BooleanArray, ListArray, ListBuilder, PrimitiveBuilder, StringArray, UInt64Array,
 };
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::{DataType, Field, Int32Type, Int64Type};
+use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use plan::SqlState;
 
 use super::overload::{Form, Overloaded, each, error};
+use crate::delta::key::KeyEncoder;
 use crate::functions::{Example, FunctionDef, Implementation};
 
 /// Items of an array that one call may make.
@@ -74,6 +78,48 @@ pub static FILL: FunctionDef = FunctionDef {
         )
     }),
 };
+
+/// `array_overlap`
+pub static OVERLAP: FunctionDef = FunctionDef {
+    name: "array_overlap",
+    forms: &["array_overlap(anyarray, anyarray) → boolean"],
+    text: "Whether two arrays have an element in common: the operator `&&`. NULL is equal to nothing.",
+    examples: &[
+        Example { query: "SELECT array_overlap(make_array(1, 2), make_array(2, 3))", result: "t" },
+        Example { query: "SELECT array_overlap(make_array(1, NULL), make_array(NULL, 3))", result: "f" },
+    ],
+    implementation: Implementation::Scalar(|| Overloaded::udf("array_overlap", &[], choose_overlap, overlap)),
+};
+
+fn choose_overlap(types: &[DataType], _constants: &[Option<&ScalarValue>]) -> Option<Form> {
+    let list = match types {
+        [DataType::List(left), DataType::List(right)] => {
+            let item = comparison_coercion(left.data_type(), right.data_type())?;
+            DataType::List(Arc::new(Field::new_list_field(item, true)))
+        }
+        [list @ DataType::List(_), DataType::Null] | [DataType::Null, list @ DataType::List(_)] => list.clone(),
+        _ => return None,
+    };
+    Some(Form { arguments: vec![list.clone(), list], result: DataType::Boolean })
+}
+
+fn overlap(arguments: &[ArrayRef], _result: &DataType) -> Result<ArrayRef> {
+    let external = |error| DataFusionError::External(Box::new(error));
+    let [left, right] = [arguments[0].as_list::<i32>(), arguments[1].as_list::<i32>()];
+    let encoder = KeyEncoder::new(&[left.value_type()]).map_err(external)?;
+    let keys = |list: &ListArray| encoder.encode(&[Arc::clone(list.values())]).map_err(external);
+    let (left_keys, right_keys) = (keys(left)?, keys(right)?);
+    let items = |list: &ListArray, row: usize| {
+        let bounds = list.value_offsets()[row] as usize..list.value_offsets()[row + 1] as usize;
+        let values = Arc::clone(list.values());
+        bounds.filter(move |item| values.is_valid(*item))
+    };
+    let overlaps = each(arguments, |row| {
+        let known: HashSet<&[u8]> = items(left, row).map(|item| left_keys.row(item)).collect();
+        Ok(Some(items(right, row).any(|item| known.contains(right_keys.row(item)))))
+    })?;
+    Ok(Arc::new(BooleanArray::from(overlaps)))
+}
 
 /// `trim_array`
 pub static TRIM: FunctionDef = FunctionDef {

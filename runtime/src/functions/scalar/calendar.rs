@@ -1,16 +1,17 @@
 //! Functions over dates, times and intervals: age, justify_days, justify_hours, justify_interval, isfinite, overlaps, and
-//! the fields that DataFusion's date_part lacks.
+//! the fields that DataFusion's date_part lacks or rounds.
 
 use std::sync::Arc;
 
 use chrono::{DateTime, Datelike, NaiveDateTime, Timelike};
 use datafusion::arrow::array::{
-    ArrayRef, AsArray, BooleanArray, Float64Array, IntervalMonthDayNanoArray, TimestampMicrosecondArray,
+    ArrayRef, AsArray, BooleanArray, Decimal128Array, Float64Array, IntervalMonthDayNanoArray,
+    TimestampMicrosecondArray,
 };
 use datafusion::arrow::compute::{cast, kernels::numeric::add};
 use datafusion::arrow::datatypes::{
-    DataType, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, Time64MicrosecondType, TimeUnit,
-    TimestampMicrosecondType,
+    DataType, Date32Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, Time64MicrosecondType,
+    TimeUnit, TimestampMicrosecondType,
 };
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
@@ -119,6 +120,55 @@ pub static FIELD: FunctionDef = FunctionDef {
     ],
     implementation: Implementation::Scalar(|| Overloaded::udf("date_field", &[], choose_field, fields)),
 };
+
+/// Seconds since 1970, or of an interval.
+pub static EPOCH: FunctionDef = FunctionDef {
+    name: "epoch",
+    forms: &["epoch(value timestamp) → numeric", "epoch(value date) → numeric", "epoch(value interval) → numeric"],
+    text: "What `EXTRACT(EPOCH FROM value)` calls: the seconds since 1970-01-01 00:00 UTC of a date or timestamp, those of an \
+           interval (a year has 365.25 days, a month 30) or of a time.",
+    examples: &[
+        Example { query: "SELECT epoch(timestamp '2024-05-06 07:08:09.5')", result: "1714979289.500000" },
+        Example { query: "SELECT epoch(date '2024-05-06')", result: "1714953600" },
+        Example { query: "SELECT epoch(interval '1 month 1 second')", result: "2592001.000000" },
+    ],
+    implementation: Implementation::Scalar(|| Overloaded::udf("epoch", &[], choose_epoch, epochs)),
+};
+
+/// Digits enough for the seconds of every instant.
+const EPOCH_TYPE: DataType = DataType::Decimal128(26, 6);
+
+fn choose_epoch(types: &[DataType], _constants: &[Option<&ScalarValue>]) -> Option<Form> {
+    let [value] = types else { return None };
+    let (value, result) = match value {
+        DataType::Date32 => (DataType::Date32, DataType::Decimal128(20, 0)),
+        DataType::Interval(_) | DataType::Duration(_) => (INTERVAL, EPOCH_TYPE),
+        DataType::Time64(_) | DataType::Time32(_) => (DataType::Time64(TimeUnit::Microsecond), EPOCH_TYPE),
+        value if is_instant(value) => (as_instant(value), EPOCH_TYPE),
+        _ => return None,
+    };
+    Some(Form { arguments: vec![value], result })
+}
+
+fn epochs(arguments: &[ArrayRef], result: &DataType) -> Result<ArrayRef> {
+    let value = &arguments[0];
+    let digits = each(arguments, |row| {
+        Ok(Some(match value.data_type() {
+            DataType::Date32 => i128::from(value.as_primitive::<Date32Type>().value(row)) * 86_400,
+            DataType::Interval(_) => micros_of(value.as_primitive::<IntervalMonthDayNanoType>().value(row)),
+            DataType::Time64(_) => i128::from(value.as_primitive::<Time64MicrosecondType>().value(row)),
+            _ => i128::from(instants(value)?.value(row)),
+        }))
+    })?;
+    Ok(Arc::new(Decimal128Array::from(digits).with_data_type(result.clone())))
+}
+
+/// An interval in microseconds, where a year has 365.25 days and a month 30.
+fn micros_of(value: IntervalMonthDayNano) -> i128 {
+    let (years, months) = (i128::from(value.months / 12), i128::from(value.months % 12));
+    let hours = years * 8_766 + (months * 30 + i128::from(value.days)) * 24;
+    hours * 3_600_000_000 + i128::from(value.nanoseconds / 1_000)
+}
 
 fn choose_age(types: &[DataType], _constants: &[Option<&ScalarValue>]) -> Option<Form> {
     let fits = types.len() == 2 && types.iter().all(is_instant);

@@ -1,5 +1,5 @@
-//! Scalar functions, one file each, or a file for those of one topic: [`arrays`], [`calendar`] and [`make`] (dates and
-//! times), [`json`], [`numbers`], [`numeric`] (its operators), [`patterns`] (regular expressions), [`text`]. [`windows`] holds what the window functions share, [`overload`] what functions of
+//! Scalar functions, one file each, or a file for those of one topic: [`arrays`], [`calendar`], [`date_trunc`] and [`make`] (dates
+//! and times), [`json`], [`numbers`], [`numeric`] (its operators), [`patterns`] (regular expressions), [`text`]. [`windows`] holds what the window functions share, [`overload`] what functions of
 //! several types share, [`rounding`] what those that round share, [`decimals`] numerics of either width; [`format`] holds the patterns of texts, [`zone`] time
 //! zones.
 
@@ -7,6 +7,7 @@ pub mod arrays;
 pub mod calendar;
 pub mod ceil;
 pub mod cumulate_ends;
+pub mod date_trunc;
 pub mod decimals;
 pub mod floor;
 pub mod format;

@@ -265,7 +265,10 @@ fn lists(
             append(times.value(row), &mut values)?;
         }
         let offset = i32::try_from(values.len()).map_err(|_| {
-            error(SqlState::PROGRAM_LIMIT_EXCEEDED, "too many windows in one batch of rows: use a longer slide or step".into())
+            error(
+                SqlState::PROGRAM_LIMIT_EXCEEDED,
+                "too many windows in one batch of rows: use a longer slide or step".into(),
+            )
         })?;
         offsets.push(offset);
     }

@@ -9,7 +9,6 @@ use datafusion::arrow::datatypes::{DataType, TimeUnit, TimestampMicrosecondType}
 
 use super::reach::Reach;
 use crate::error::Result;
-use crate::functions::session::Gap;
 use crate::limits::WINDOW_SLICES_MAX;
 use crate::operators::ordered::{Change, Changed, Counted, OrderedRows};
 use crate::state::StateTable;

@@ -166,7 +166,8 @@ fn sessions() {
 fn only_the_sessions_around_a_change_are_emitted() {
     let query = "SELECT id, session_start(ts, interval '10 minutes') OVER (ORDER BY ts) AS s FROM t";
     let mut harness = Harness::new(vec![table("t", "id int8, ts timestamp").key(&[0])], query);
-    let rows: Vec<String> = (0..60).map(|id| format!("+1 | {id} | 2024-01-01 {:02}:{:02}:00", id / 3, id % 3)).collect();
+    let rows: Vec<String> =
+        (0..60).map(|id| format!("+1 | {id} | 2024-01-01 {:02}:{:02}:00", id / 3, id % 3)).collect();
     harness.epoch(&[("t", &rows.join("\n"))]);
     harness.restart();
     assert_eq!(harness.epoch(&[("t", "+1 | 100 | 2024-01-01 07:30:00")]), "+1 | 100 | 2024-01-01 07:30:00");
