@@ -46,7 +46,9 @@ const PHYSICAL_OFF: &[&str] = &[
     "FilterPushdown(Post)",
 ];
 
-/// The rule over physical plans that sorts and distributes as operators ask, and that which moves projections.
+/// The rules over physical plans that add (and later take out) what is asked of the result, that which sorts and distributes as
+/// operators ask, and that which moves projections.
+const OUTPUT: &str = "OutputRequirements";
 const ENSURE: &str = "EnsureRequirements";
 const PUSH: &str = "ProjectionPushdown";
 
@@ -66,7 +68,9 @@ pub(crate) fn rules(session: &SessionState) -> (Vec<Rule>, Vec<PhysicalRule>) {
     }
     let mut physical = session.physical_optimizers().to_vec();
     physical.retain(|rule| !PHYSICAL_OFF.contains(&rule.name()));
-    physical.insert(0, Arc::new(not_constant::NothingIsConstant));
+    // What the order of the result asks for is among the requirements by then.
+    let first = physical.iter().position(|rule| rule.name() == OUTPUT).map_or(0, |position| position + 1);
+    physical.insert(first, Arc::new(not_constant::NothingIsConstant));
     // Where a column is constant a sort may be left out, and projections that are moved afterwards may lose sight of that:
     // the requirements are seen to again, while the order of the result is still among them.
     let mut places = physical.iter().enumerate().skip_while(|(_, rule)| rule.name() != ENSURE);

@@ -1,11 +1,14 @@
-//! What DataFusion takes for constant though it is not, and so leaves out sorts by it:
+//! What DataFusion takes for constant, so that it leaves out sorts by it, though the plan that comes of it is wrong:
 //!
 //! - a column that is constant on one side of an outer join (the only row of an aggregate, a column that a filter fixes): in
 //!   rows without partner it is NULL;
 //! - a column of which a filter fixes a cast or a sum: `CAST(ts AS date) = '2024-01-01'` holds for all times of a day, but is
-//!   taken to say that `ts` is the midnight before them.
+//!   taken to say that `ts` is the midnight before them;
+//! - a column that is a literal, or that a filter fixes: where projections are moved, joins and windows above lose sight of it,
+//!   and the sort that was left out is missed.
 //!
-//! So such a side of a join, and such a filter, is put behind a plan that passes its rows on and says nothing of them.
+//! So such a side of a join, filters, and projections with literals are put behind a plan that passes their rows on and says
+//! nothing of them. What it costs is a sort by a constant now and then.
 
 use std::any::Any;
 use std::fmt;
@@ -16,17 +19,17 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinType, Statistics};
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::Operator;
-use datafusion::physical_expr::expressions::{BinaryExpr, Column, Literal};
+use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 
-/// The rule. It comes before all that look at orders.
+/// The rule. It comes before all that look at orders, but for that which notes the order of the result.
 #[derive(Debug)]
 pub(super) struct NothingIsConstant;
 
@@ -62,23 +65,13 @@ impl PhysicalOptimizerRule for NothingIsConstant {
     }
 }
 
-/// Whether a plan is a filter that compares something that is computed of a column.
+/// Whether a plan makes columns of which DataFusion would say that they are constant.
 fn hides_its_columns(plan: &dyn ExecutionPlan) -> bool {
-    let Some(filter) = (plan as &dyn Any).downcast_ref::<FilterExec>() else { return false };
-    let mut computes = false;
-    let walked = filter.predicate().apply(|part| {
-        let is_plain = part.downcast_ref::<Column>().is_some()
-            || part.downcast_ref::<Literal>().is_some()
-            || part.downcast_ref::<BinaryExpr>().is_some_and(|binary| compares(*binary.op()));
-        computes |= !is_plain;
-        Ok(if computes { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    });
-    computes || walked.is_err()
-}
-
-fn compares(operator: Operator) -> bool {
-    use Operator::{And, Eq, Gt, GtEq, Lt, LtEq, NotEq, Or};
-    matches!(operator, Eq | NotEq | Lt | LtEq | Gt | GtEq | And | Or)
+    let plan = plan as &dyn Any;
+    if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+        return projection.expr().iter().any(|computed| collect_columns(&computed.expr).is_empty());
+    }
+    plan.downcast_ref::<FilterExec>().is_some()
 }
 
 fn join_type(plan: &dyn ExecutionPlan) -> Option<JoinType> {

@@ -208,10 +208,19 @@ pub const FUNCTIONS: &[&FunctionDef] = &[
 ///
 /// Those of the registry.
 pub fn register(registry: &mut dyn FunctionRegistry) -> Result<()> {
-    for function in scalar() {
+    let (scalar, aggregates) = (scalar(), aggregates());
+    // Under another one of its names a replaced function would stay; and it would take its place back when a session is made of
+    // this one, which registers all under their own names again. Registries of which none is made need not be able to do this.
+    for function in &scalar {
+        let _ = registry.deregister_udf(function.name());
+    }
+    for function in &aggregates {
+        let _ = registry.deregister_udaf(function.name());
+    }
+    for function in scalar {
         registry.register_udf(function)?;
     }
-    for function in aggregates() {
+    for function in aggregates {
         registry.register_udaf(function)?;
     }
     let names = registry.udafs();

@@ -2,10 +2,12 @@
 //! The list of functions, their examples, and their results in queries.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::SessionContext;
 
-use super::{FUNCTIONS, page, register};
+use super::{FUNCTIONS, Implementation, page, register};
 use crate::delta::{Delta, consolidate_all, literal};
 
 /// A context with our functions.
@@ -24,6 +26,31 @@ fn run(query: &str) -> Result<String, String> {
     let Some(first) = batches.first() else { return Ok(String::new()) };
     let rows = consolidate_all(first.schema(), batches.iter().cloned().map(Delta::insert).collect()).unwrap();
     Ok(literal::text(&rows))
+}
+
+/// A session that is made of another one has every function of ours, and none that they replaced.
+#[test]
+fn sessions_made_of_others_have_our_functions() {
+    let mut state = SessionStateBuilder::new().with_default_features().build();
+    register(&mut state).unwrap();
+    for _ in 0..20 {
+        let made = SessionStateBuilder::new_from_existing(state.clone()).build();
+        for function in FUNCTIONS {
+            let name = function.name;
+            let same = match function.implementation {
+                Implementation::Scalar(_) => {
+                    Arc::ptr_eq(&made.scalar_functions()[name], &state.scalar_functions()[name])
+                }
+                Implementation::Aggregate(_) => {
+                    Arc::ptr_eq(&made.aggregate_functions()[name], &state.aggregate_functions()[name])
+                }
+                Implementation::Window(_) => {
+                    Arc::ptr_eq(&made.window_functions()[name], &state.window_functions()[name])
+                }
+            };
+            assert!(same, "{name}");
+        }
+    }
 }
 
 #[test]
