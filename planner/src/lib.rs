@@ -19,7 +19,7 @@ pub mod windows;
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, FieldRef, SchemaRef};
 use datafusion::common::ScalarValue;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
@@ -44,7 +44,7 @@ pub struct Bound {
     /// The statement.
     pub statement: Statement,
     /// Types of `$1`, `$2`, ...: declared or inferred.
-    pub parameters: Vec<DataType>,
+    pub parameters: Vec<FieldRef>,
     /// Columns of the rows that it returns, if it returns rows.
     pub schema: Option<SchemaRef>,
 }

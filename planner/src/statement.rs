@@ -129,6 +129,8 @@ pub enum Statement {
     DiscardAll,
     /// FLUSH and others that are accepted and have nothing to do: the command tag to answer.
     NoOperation {
+        /// What a client that expects more should know.
+        notice: Option<&'static str>,
         /// Command tag.
         tag: String,
     },

@@ -59,6 +59,7 @@ pub(super) fn rewritten(function: &mut ast::Function) -> Option<Ast> {
             let today = cast_as(call("current_date", Vec::new()), timestamp());
             Some(call("age", vec![today, moment.clone()]))
         }
+        ("gen_random_uuid", []) => Some(cast_as(call("uuid", Vec::new()), ast::DataType::Uuid)),
         ("localtimestamp", []) => Some(cast_as(call("now", Vec::new()), timestamp())),
         // An array without items has no length.
         ("array_length" | "array_upper", [_, _]) => {

@@ -161,7 +161,7 @@ pub(super) fn bind_update(
     let (plan, untyped) = type_outputs(plan, &all_targets).map_err(|error| context.error(error))?;
     let (plan, types) = context.analyze(plan)?;
     let query = update_output(context, plan, &table, new_values, &untyped)?;
-    let mut parameters = Parameters { types: declared.to_vec() };
+    let mut parameters = Parameters::declared(declared);
     parameters.note_all(&types);
     let returning = match &update.returning {
         Some(items) => Some(returning::bind(context, &table, target.alias.as_deref(), items)?),
@@ -311,7 +311,7 @@ pub(super) fn bind_delete(
     let (query, types) = context.query(&query, declared)?;
     let table = target.table.clone();
     let query = plain_names(context, query, &table)?;
-    let mut parameters = Parameters { types: declared.to_vec() };
+    let mut parameters = Parameters::declared(declared);
     parameters.note_all(&types);
     let returning = match &delete.returning {
         Some(items) => Some(returning::bind(context, &table, target.alias.as_deref(), items)?),

@@ -37,7 +37,7 @@ pub(super) fn bind(
     let table = writable_table(context, name, "insert into")?;
     let alias = insert.table_alias.as_ref().map(|alias| fold(&alias.alias));
     let columns = target_columns(context, insert, &table)?;
-    let mut parameters = Parameters { types: declared.to_vec() };
+    let mut parameters = Parameters::declared(declared);
     let source = match insert.source.as_deref() {
         None => InsertSource::Rows(vec![default_row(context, &table)?]),
         Some(query) => match plain_values(query) {
@@ -62,11 +62,19 @@ pub(super) fn bind(
 }
 
 /// Types of parameters as they become known.
+#[derive(Default)]
 pub(super) struct Parameters {
     pub types: Vec<Option<DataType>>,
+    /// What a plan inferred says more than a type: by number.
+    inferred: Vec<FieldRef>,
 }
 
 impl Parameters {
+    /// With the types that the client declared.
+    pub fn declared(types: &[Option<DataType>]) -> Self {
+        Parameters { types: types.to_vec(), inferred: Vec::new() }
+    }
+
     /// A parameter stands where a type is expected.
     pub fn note(&mut self, number: usize, data_type: &DataType) {
         if self.types.len() < number {
@@ -76,13 +84,22 @@ impl Parameters {
     }
 
     /// Types that a plan inferred.
-    pub fn note_all(&mut self, types: &[DataType]) {
-        types.iter().enumerate().for_each(|(index, data_type)| self.note(index + 1, data_type));
+    pub fn note_all(&mut self, types: &[FieldRef]) {
+        types.iter().enumerate().for_each(|(index, field)| self.note(index + 1, field.data_type()));
+        if self.inferred.len() < types.len() {
+            self.inferred = types.to_vec();
+        }
     }
 
     /// All types; what nothing is known of is text.
-    pub fn known(self) -> Vec<DataType> {
-        self.types.into_iter().map(|data_type| data_type.unwrap_or(DataType::Utf8)).collect()
+    pub fn known(self) -> Vec<FieldRef> {
+        let Parameters { types, inferred } = self;
+        let known = types.into_iter().enumerate().map(|(index, data_type)| {
+            let data_type = data_type.unwrap_or(DataType::Utf8);
+            let inferred = inferred.get(index).filter(|field| *field.data_type() == data_type);
+            inferred.cloned().unwrap_or_else(|| Arc::new(Field::new("", data_type, true)))
+        });
+        known.collect()
     }
 }
 
@@ -252,7 +269,7 @@ fn default_value(context: &Context<'_>, table: &TableInfo, column: usize) -> Res
     if let Some(value) = constant_cell(context, &expression, field)? {
         return Ok(Bind::Cell(Cell::Value(value)));
     }
-    general_cell(context, table, column, &expression, &mut Parameters { types: Vec::new() })
+    general_cell(context, table, column, &expression, &mut Parameters::default())
 }
 
 /// The default of a column as an expression without columns.

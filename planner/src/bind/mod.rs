@@ -206,7 +206,12 @@ fn plain(context: &Context<'_>, syntax: &Syntax) -> Result<Statement, PlanError>
         Syntax::Fetch { name, count } => Statement::Fetch { name: name.clone(), count: *count },
         Syntax::CloseCursor { name } => Statement::CloseCursor { name: name.clone() },
         Syntax::DiscardAll => Statement::DiscardAll,
-        Syntax::NoOperation { tag } => Statement::NoOperation { tag: tag.clone() },
+        Syntax::NoOperation { tag, notice } => Statement::NoOperation { tag: tag.clone(), notice: *notice },
+        Syntax::Refresh(name) => {
+            // That there is such a view is all that can be wrong.
+            verify::bind(context, name)?;
+            Statement::NoOperation { tag: "REFRESH MATERIALIZED VIEW".to_string(), notice: None }
+        }
         Syntax::Unsupported(what) => return Err(PlanError::unsupported(what)),
         Syntax::Query(_)
         | Syntax::Insert(_)

@@ -4,13 +4,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit, TimeUnit};
 use datafusion::common::metadata::ScalarAndMetadata;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ParamValues, ScalarValue};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr::Placeholder;
-use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan};
+use datafusion::logical_expr::expr::{Case, InList, Placeholder, ScalarFunction};
+use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator};
+use plan::numeric::PLAIN;
 use plan::{PlanError, SqlState};
 
 use super::{coerce, walk};
@@ -23,14 +24,16 @@ fn number(id: &str) -> Option<usize> {
 }
 
 /// Gives every parameter of a plan a type. The types, by number, are returned.
-pub(crate) fn resolve(plan: LogicalPlan) -> Result<(LogicalPlan, Vec<DataType>)> {
+pub(crate) fn resolve(plan: LogicalPlan) -> Result<(LogicalPlan, Vec<FieldRef>)> {
     let mut any = false;
     walk::look(&plan, &mut |part| any |= matches!(part, Expr::Placeholder(_)))?;
     if !any {
         return Ok((plan, Vec::new()));
     }
-    let plan = walk::nodes(plan, &mut |node| Ok(infer_limit(node)))?;
-    let plan = walk::expressions(plan, &mut |expression, schema| infer_operand(expression, schema))?;
+    let plan = walk::nodes(plan, &mut |node| Ok(infer_clause(node)))?;
+    // A type may be known only when those of the parts of an expression are.
+    let infer = |plan| walk::expressions(plan, &mut |expression, schema| infer_operand(expression, schema));
+    let plan = infer(infer(plan)?)?;
     let mut types: BTreeMap<usize, Option<FieldRef>> = BTreeMap::new();
     walk::look(&plan, &mut |part| {
         if let Expr::Placeholder(Placeholder { id, field }) = part
@@ -42,7 +45,7 @@ pub(crate) fn resolve(plan: LogicalPlan) -> Result<(LogicalPlan, Vec<DataType>)>
             }
         }
     })?;
-    let text: FieldRef = Arc::new(Field::new("", DataType::Utf8, true));
+    let text = untitled(DataType::Utf8);
     let plan = walk::expressions(plan, &mut |expression, _| match expression {
         Expr::Placeholder(Placeholder { id, .. }) => {
             let known = number(&id).and_then(|number| types.get(&number).cloned().flatten());
@@ -53,50 +56,186 @@ pub(crate) fn resolve(plan: LogicalPlan) -> Result<(LogicalPlan, Vec<DataType>)>
         other => Ok(Transformed::no(other)),
     })?;
     let count = types.keys().last().copied().unwrap_or(0);
-    let types = (1..=count)
-        .map(|number| types.get(&number).cloned().flatten().map_or(DataType::Utf8, |field| field.data_type().clone()))
-        .collect();
-    Ok((plan, types))
+    let known = |number| types.get(&number).cloned().flatten().unwrap_or_else(|| text.clone());
+    Ok((plan, (1..=count).map(known).collect()))
 }
 
-/// The parameters of LIMIT and OFFSET are bigints.
-fn infer_limit(node: LogicalPlan) -> Transformed<LogicalPlan> {
-    let LogicalPlan::Limit(mut limit) = node else { return Transformed::no(node) };
-    for expression in [&mut limit.skip, &mut limit.fetch].into_iter().flatten() {
-        if let Expr::Placeholder(Placeholder { field, .. }) = expression.as_mut()
-            && field.is_none()
-        {
-            *field = Some(Arc::new(Field::new("", DataType::Int64, true)));
+fn untitled(data_type: DataType) -> FieldRef {
+    Arc::new(Field::new("", data_type, true))
+}
+
+/// The parameters of LIMIT and OFFSET are bigints, and a parameter that is a condition is a boolean.
+fn infer_clause(node: LogicalPlan) -> Transformed<LogicalPlan> {
+    match node {
+        LogicalPlan::Limit(mut limit) => {
+            for expression in [&mut limit.skip, &mut limit.fetch].into_iter().flatten() {
+                give(expression, &untitled(DataType::Int64));
+            }
+            Transformed::yes(LogicalPlan::Limit(limit))
         }
+        LogicalPlan::Filter(mut filter) => {
+            give(&mut filter.predicate, &untitled(DataType::Boolean));
+            Transformed::yes(LogicalPlan::Filter(filter))
+        }
+        other => Transformed::no(other),
     }
-    Transformed::yes(LogicalPlan::Limit(limit))
 }
 
-/// An untyped parameter in a cast takes the cast's type, and beside an operand the operand's.
+/// Gives an untyped parameter a type. Says whether it did.
+fn give(expression: &mut Expr, wanted: &FieldRef) -> bool {
+    let Expr::Placeholder(Placeholder { field: field @ None, .. }) = expression else { return false };
+    let data_type = match wanted.data_type() {
+        DataType::Null => return false,
+        // The current time comes in nanoseconds, values of parameters in ours.
+        DataType::Timestamp(_, zone) => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
+        other => other.clone(),
+    };
+    *field = Some(Arc::new(wanted.as_ref().clone().with_name("").with_data_type(data_type)));
+    true
+}
+
+/// An untyped parameter in a cast takes the cast's type, beside an operand the operand's, and as an argument what the function
+/// takes there.
 fn infer_operand(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let (left, op, right) = match expression {
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) => (left, op, right),
-        Expr::Cast(Cast { expr, field }) => {
-            return Ok(match *expr {
-                Expr::Placeholder(Placeholder { id, field: None }) => {
-                    let expr = Box::new(Expr::Placeholder(Placeholder { id, field: Some(field.clone()) }));
-                    Transformed::yes(Expr::Cast(Cast { expr, field }))
-                }
-                other => Transformed::no(Expr::Cast(Cast { expr: Box::new(other), field })),
-            });
+    let (expression, changed) = match expression {
+        Expr::Cast(mut cast) => {
+            let changed = give(&mut cast.expr, &cast.field);
+            (Expr::Cast(cast), changed)
         }
-        other => return Ok(Transformed::no(other)),
-    };
-    let typed = |operand: Box<Expr>, other: &Expr| match *operand {
-        Expr::Placeholder(Placeholder { id, field: None }) => {
-            let field = other.get_type(schema).ok().map(|data_type| Arc::new(Field::new("", data_type, true)));
-            Box::new(Expr::Placeholder(Placeholder { id, field }))
+        Expr::BinaryExpr(mut binary) => {
+            let changed = infer_binary(&mut binary, schema);
+            (Expr::BinaryExpr(binary), changed)
         }
-        other => Box::new(other),
+        Expr::InList(mut list) => {
+            let InList { expr, list: items, .. } = &mut list;
+            let changed = infer_alike(&mut std::iter::once(expr.as_mut()).chain(items).collect::<Vec<_>>(), schema);
+            (Expr::InList(list), changed)
+        }
+        Expr::Between(mut between) => {
+            let Between { expr, low, high, .. } = &mut between;
+            let changed = infer_alike(&mut [expr.as_mut(), low.as_mut(), high.as_mut()], schema);
+            (Expr::Between(between), changed)
+        }
+        Expr::Case(mut case) => {
+            let changed = infer_case(&mut case, schema);
+            (Expr::Case(case), changed)
+        }
+        Expr::Not(mut inner) => {
+            let changed = give(&mut inner, &untitled(DataType::Boolean));
+            (Expr::Not(inner), changed)
+        }
+        Expr::ScalarFunction(mut call) => {
+            let changed = infer_arguments(&mut call, schema);
+            (Expr::ScalarFunction(call), changed)
+        }
+        other => (other, false),
     };
-    let left = typed(left, &right);
-    let right = typed(right, &left);
-    Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right })))
+    Ok(if changed { Transformed::yes(expression) } else { Transformed::no(expression) })
+}
+
+fn infer_binary(binary: &mut BinaryExpr, schema: &DFSchema) -> bool {
+    let BinaryExpr { left, op, right } = binary;
+    if matches!(op, Operator::And | Operator::Or) {
+        let boolean = untitled(DataType::Boolean);
+        return give(left, &boolean) | give(right, &boolean);
+    }
+    let field_of = |operand: &Expr| operand.to_field(schema).ok().map(|(_, field)| field);
+    let beside = |field: FieldRef| match (field.data_type(), &op) {
+        // An interval is added to an instant.
+        (DataType::Timestamp(_, _), Operator::Plus) => untitled(DataType::Interval(IntervalUnit::MonthDayNano)),
+        _ => field,
+    };
+    let (of_left, of_right) = (field_of(left), field_of(right));
+    let mut changed = false;
+    if let Some(field) = of_right {
+        changed |= give(left, &beside(field));
+    }
+    if let Some(field) = of_left {
+        changed |= give(right, &beside(field));
+    }
+    changed
+}
+
+/// Of expressions that are to have one type, those that are untyped parameters take that of the first other one.
+fn infer_alike(expressions: &mut [&mut Expr], schema: &DFSchema) -> bool {
+    let known = expressions
+        .iter()
+        .filter(|expression| !matches!(expression, Expr::Placeholder(Placeholder { field: None, .. })));
+    let mut fields = known.filter_map(|expression| expression.to_field(schema).ok());
+    let Some((_, field)) = fields.find(|(_, field)| !field.data_type().is_null()) else { return false };
+    expressions.iter_mut().fold(false, |changed, expression| give(expression, &field) | changed)
+}
+
+fn infer_case(case: &mut Case, schema: &DFSchema) -> bool {
+    let changed = match &mut case.expr {
+        Some(operand) => {
+            let values = case.when_then_expr.iter_mut().map(|(value, _)| value.as_mut());
+            infer_alike(&mut std::iter::once(operand.as_mut()).chain(values).collect::<Vec<_>>(), schema)
+        }
+        None => {
+            let boolean = untitled(DataType::Boolean);
+            case.when_then_expr.iter_mut().fold(false, |changed, (when, _)| give(when, &boolean) | changed)
+        }
+    };
+    let results = case.when_then_expr.iter_mut().map(|(_, result)| result.as_mut());
+    let results = results.chain(case.else_expr.iter_mut().map(AsMut::as_mut));
+    infer_alike(&mut results.collect::<Vec<_>>(), schema) | changed
+}
+
+/// The arguments of functions whose signature does not say what a parameter is.
+fn infer_arguments(call: &mut ScalarFunction, schema: &DFSchema) -> bool {
+    let name = call.func.name().to_owned();
+    let args = &mut call.args;
+    let field_of = |argument: Option<&Expr>| {
+        let field = argument.and_then(|argument| argument.to_field(schema).ok()).map(|(_, field)| field)?;
+        (!field.data_type().is_null()).then_some(field)
+    };
+    let item_of = |list: FieldRef| match list.data_type() {
+        DataType::List(item) => Some(item.clone()),
+        _ => None,
+    };
+    let list_of = |item: FieldRef| {
+        let item = item.as_ref().clone().with_name(Field::LIST_FIELD_DEFAULT_NAME).with_nullable(true);
+        untitled(DataType::List(Arc::new(item)))
+    };
+    let (first, second) = (field_of(args.first()), field_of(args.get(1)));
+    let all =
+        |args: &mut [Expr], wanted: &FieldRef| args.iter_mut().fold(false, |changed, arg| give(arg, wanted) | changed);
+    match name.as_str() {
+        "coalesce" | "nullif" | "greatest" | "least" | "make_array" | "generate_series" | "range" | "array_overlap"
+        | "array_has_any" | "array_has_all" | "array_cat" | "array_concat" => {
+            infer_alike(&mut args.iter_mut().collect::<Vec<_>>(), schema)
+        }
+        "array_has" | "array_append" | "array_position" | "array_positions" | "array_remove" => {
+            let [list, item, ..] = args.as_mut_slice() else { return false };
+            second.is_some_and(|of_item| give(list, &list_of(of_item)))
+                | first.and_then(item_of).is_some_and(|of_list| give(item, &of_list))
+        }
+        "array_prepend" => {
+            let [item, list] = args.as_mut_slice() else { return false };
+            first.is_some_and(|of_item| give(list, &list_of(of_item)))
+                | second.and_then(item_of).is_some_and(|of_list| give(item, &of_list))
+        }
+        "numeric_add" | "numeric_sub" | "numeric_mul" | "numeric_div" | "numeric_mod" => all(args, &untitled(PLAIN)),
+        "round" | "trunc" if args.len() == 2 => {
+            give(&mut args[0], &untitled(PLAIN)) | give(&mut args[1], &untitled(DataType::Int32))
+        }
+        "abs" | "ceil" | "floor" | "round" | "trunc" | "sqrt" | "exp" | "ln" | "log" | "log10" | "power" | "sin"
+        | "cos" | "tan" | "sign" => all(args, &untitled(DataType::Float64)),
+        "substring" | "substr" | "left" | "right" | "repeat" | "lpad" | "rpad" | "split_part" => match args
+            .as_mut_slice()
+        {
+            [_, numbers @ ..] if !matches!(name.as_str(), "split_part") => match numbers {
+                // The second argument of lpad is a length, the third one a text.
+                [length, ..] if matches!(name.as_str(), "lpad" | "rpad") => give(length, &untitled(DataType::Int64)),
+                numbers => all(numbers, &untitled(DataType::Int64)),
+            },
+            [_, _, number] => give(number, &untitled(DataType::Int64)),
+            _ => false,
+        },
+        "make_date" => all(args, &untitled(DataType::Int32)),
+        _ => false,
+    }
 }
 
 /// Replaces parameters by values.

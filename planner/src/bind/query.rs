@@ -112,7 +112,7 @@ impl Context<'_> {
     }
 
     /// Gives parameters their types and applies DataFusion's and our own analyzer rules.
-    pub fn analyze(&self, plan: LogicalPlan) -> Result<(LogicalPlan, Vec<DataType>), PlanError> {
+    pub fn analyze(&self, plan: LogicalPlan) -> Result<(LogicalPlan, Vec<FieldRef>), PlanError> {
         let plan = operators::integer_constants(plan).map_err(|error| self.error(error))?;
         let plan = numeric::digits(plan).map_err(|error| self.error(error))?;
         let (plan, types) = parameters::resolve(plan).map_err(|error| self.error(error))?;
@@ -133,7 +133,7 @@ impl Context<'_> {
         &self,
         query: &ast::Query,
         declared: &[Option<DataType>],
-    ) -> Result<(LogicalPlan, Vec<DataType>), PlanError> {
+    ) -> Result<(LogicalPlan, Vec<FieldRef>), PlanError> {
         let plan = self.bind_query(query, declared)?;
         let (plan, types) = self.analyze(plan)?;
         Ok((types::with_postgres_types(plan).map_err(|error| self.error(error))?, types))

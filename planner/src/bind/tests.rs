@@ -347,7 +347,7 @@ fn parameters_have_types_and_take_values() {
     let world = World::new();
     let types = |text: &str| {
         let bound = world.one(text).unwrap_or_else(|error| panic!("{text}: {error:?}"));
-        bound.parameters.iter().map(super::types::data_type_name).collect::<Vec<_>>().join(",")
+        bound.parameters.iter().map(|field| super::types::type_name(field)).collect::<Vec<_>>().join(",")
     };
     let cases = [
         ("SELECT * FROM t WHERE id = $1 AND ts > $2", "integer,timestamp without time zone"),
@@ -357,6 +357,14 @@ fn parameters_have_types_and_take_values() {
         ("UPDATE t SET x = $1 WHERE id = $2", "double precision,integer"),
         ("DELETE FROM t WHERE id = $1", "integer"),
         ("SELECT id FROM t WHERE id IN ($1, $2) AND name LIKE $3", "integer,integer,text"),
+        ("SELECT id FROM t WHERE id = ANY($1) AND name <> ALL($2)", "integer[],text[]"),
+        ("SELECT id FROM t WHERE $1 OR NOT $2 OR ts + $3 > now()", "boolean,boolean,interval"),
+        ("SELECT id FROM t WHERE now() > $1 AND x BETWEEN $2 AND $3", "timestamp with time zone,double precision,double precision"),
+        ("SELECT id FROM t WHERE CASE id WHEN $1 THEN x ELSE $2 END > 1", "integer,double precision"),
+        ("SELECT id FROM t WHERE coalesce($1, id) > 1 AND greatest(x, $2) > 1", "integer,double precision"),
+        ("SELECT $1::uuid, $2::jsonb, $3::numeric(10,2)", "uuid,jsonb,numeric(10,2)"),
+        ("SELECT id FROM t WHERE price + $1 > 1 AND round(price, $2) > 1", "numeric,integer"),
+        ("SELECT id FROM t WHERE substr(name, $1, $2) = $3", "bigint,bigint,text"),
     ];
     for (text, expected) in cases {
         assert_eq!(types(text), expected, "{text}");

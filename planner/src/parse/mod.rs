@@ -139,7 +139,10 @@ pub(crate) enum Syntax {
     DiscardAll,
     NoOperation {
         tag: String,
+        notice: Option<&'static str>,
     },
+    /// REFRESH MATERIALIZED VIEW: there is nothing to do.
+    Refresh(ast::ObjectName),
     /// Known, but not built: what it is called.
     Unsupported(String),
 }

@@ -87,7 +87,7 @@ pub(super) fn parse(parser: &mut StatementParser<'_>) -> Result<Option<Syntax>, 
     } else if parser.take_words(&["discard"]) {
         discard(parser)?
     } else if parser.take_words(&["flush"]) {
-        Syntax::NoOperation { tag: "FLUSH".to_string() }
+        Syntax::NoOperation { tag: "FLUSH".to_string(), notice: None }
     } else {
         return Ok(None);
     };
@@ -347,8 +347,35 @@ fn discard(parser: &mut StatementParser<'_>) -> Result<Syntax, PlanError> {
     for word in ["plans", "sequences", "temp", "temporary"] {
         if parser.take_words(&[word]) {
             let word = if word == "temporary" { "temp" } else { word };
-            return Ok(Syntax::NoOperation { tag: format!("DISCARD {}", word.to_uppercase()) });
+            return Ok(Syntax::NoOperation { tag: format!("DISCARD {}", word.to_uppercase()), notice: None });
         }
     }
     Err(parser.unexpected())
+}
+
+/// Statements that tools written for PostgreSQL send unasked, and that have nothing to do here.
+const UPKEEP: [(&str, Option<&str>); 8] = [
+    ("analyze", None),
+    ("vacuum", None),
+    ("checkpoint", None),
+    ("reindex", None),
+    ("cluster", None),
+    ("comment", Some("comments are not kept")),
+    ("grant", Some("privileges are not checked: every user may do everything")),
+    ("revoke", Some("privileges are not checked: every user may do everything")),
+];
+
+/// A statement of upkeep, whatever it says; none if it is another one.
+pub(super) fn upkeep(parser: &mut StatementParser<'_>) -> Result<Option<Syntax>, PlanError> {
+    if parser.take_words(&["refresh", "materialized", "view"]) {
+        parser.take_words(&["concurrently"]);
+        let name = parser.run(|parser| parser.parse_object_name(false))?;
+        let _ = parser.take_words(&["with", "data"]);
+        return Ok(Some(Syntax::Refresh(name)));
+    }
+    let Some((word, notice)) = UPKEEP.iter().find(|(word, _)| parser.peek_word(0, word)) else { return Ok(None) };
+    while !parser.at_end() {
+        parser.parser.next_token();
+    }
+    Ok(Some(Syntax::NoOperation { tag: word.to_uppercase(), notice: *notice }))
 }

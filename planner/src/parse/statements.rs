@@ -201,7 +201,7 @@ fn by_first_word(parser: &mut StatementParser<'_>) -> Result<Option<Syntax>, Pla
         "begin" | "start" | "commit" | "end" | "rollback" | "abort" => return session::transaction(parser),
         "set" | "reset" | "show" | "prepare" | "execute" | "deallocate" | "declare" | "fetch" | "move" | "close"
         | "discard" | "flush" => return session::parse(parser),
-        _ => return Ok(None),
+        _ => return session::upkeep(parser),
     };
     Ok(Some(syntax))
 }
@@ -324,12 +324,8 @@ const NOT_BUILT: &[&str] = &[
     "ALTER DATABASE",
     "ALTER",
     "ACKNOWLEDGE",
-    "ANALYZE",
     "CALL",
     "CANCEL JOBS",
-    "CHECKPOINT",
-    "CLUSTER",
-    "COMMENT",
     "CREATE MATERIALIZED TABLE",
     "CREATE TEMPORARY",
     "CREATE TEMP",
@@ -357,7 +353,6 @@ const NOT_BUILT: &[&str] = &[
     "DESCRIBE",
     "DO",
     "DROP",
-    "GRANT",
     "IMPORT",
     "KILL",
     "LISTEN",
@@ -367,17 +362,13 @@ const NOT_BUILT: &[&str] = &[
     "MOVE",
     "NOTIFY",
     "RECOVER",
-    "REFRESH MATERIALIZED VIEW",
-    "REINDEX",
     "RELEASE",
     "REPLACE SINK",
-    "REVOKE",
     "SAVEPOINT",
     "SECURITY LABEL",
     "SUBSCRIBE",
     "TAIL",
     "UNLISTEN",
-    "VACUUM",
     "WAIT",
 ];
 

@@ -88,7 +88,10 @@ impl Session {
                 self.prepared.clear();
                 self.reset("all", "DISCARD ALL")
             }
-            Statement::NoOperation { tag } => Ok(Outcome::Done(tag)),
+            Statement::NoOperation { tag, notice } => {
+                self.notices.extend(notice.map(Notice::plain));
+                Ok(Outcome::Done(tag))
+            }
         }
     }
 

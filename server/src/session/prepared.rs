@@ -32,7 +32,7 @@ pub struct Binding {
     pub statement: Statement,
     /// Types of the parameters.
     pub parameters: Vec<DataType>,
-    /// The column that a parameter is inserted into, where it is: its Postgres type says more than Arrow's.
+    /// The column that a parameter is inserted into, or what it is cast to or compared with, where that says more than Arrow's type.
     pub parameter_fields: Vec<Option<FieldRef>>,
     /// Columns of the rows that it returns.
     pub schema: Option<SchemaRef>,
@@ -116,12 +116,17 @@ impl Session {
             None => Bound { statement: Statement::Empty, parameters: Vec::new(), schema: None },
         };
         let schema = self.result_schema(&bound.statement, bound.schema)?;
-        let parameter_fields = parameter_fields(&bound.statement, bound.parameters.len());
+        let mut parameter_fields = parameter_fields(&bound.statement, bound.parameters.len());
+        for (field, of_use) in parameter_fields.iter_mut().zip(&bound.parameters) {
+            if !of_use.metadata().is_empty() {
+                field.get_or_insert_with(|| of_use.clone());
+            }
+        }
         Ok(Binding {
             catalog,
             info,
             statement: bound.statement,
-            parameters: bound.parameters,
+            parameters: bound.parameters.iter().map(|field| field.data_type().clone()).collect(),
             parameter_fields,
             schema,
         })

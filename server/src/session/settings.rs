@@ -19,6 +19,8 @@ use crate::pgwire::text::{IntervalStyle, TextStyle};
 mod check;
 mod list;
 
+pub use list::SERVER_VERSION;
+
 use list::SETTINGS;
 
 /// What a setting accepts.

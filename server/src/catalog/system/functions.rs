@@ -455,7 +455,7 @@ fn type_of(context: &Context<'_>, _: &[ScalarValue]) -> Result<ScalarValue> {
 }
 
 fn version(_: &Context<'_>, _: &[ScalarValue]) -> Result<ScalarValue> {
-    text(format!("PostgreSQL 15.0 (Tidemill {})", env!("CARGO_PKG_VERSION")))
+    text(format!("PostgreSQL {}", crate::session::settings::SERVER_VERSION))
 }
 
 fn encoding(_: &Context<'_>, arguments: &[ScalarValue]) -> Result<ScalarValue> {
@@ -523,6 +523,7 @@ const CATALOG_FUNCTIONS: &[(&str, Returns, Body)] = &[
     ("pg_get_statisticsobjdef_columns", Returns::Text, no_text),
     ("pg_tablespace_location", Returns::Text, no_text),
     ("pg_encoding_to_char", Returns::Text, encoding),
+    ("pg_client_encoding", Returns::Text, |_, _| text("UTF8")),
     ("pg_size_pretty", Returns::Text, pretty_size),
     ("quote_ident", Returns::Text, quote_ident),
     ("pg_typeof", Returns::Text, type_of),

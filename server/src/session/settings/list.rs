@@ -20,7 +20,7 @@ const fn reported(name: &'static str, kind: Kind, default: &'static str, descrip
 }
 
 /// The version of PostgreSQL whose dialect and catalog clients may expect, and ours.
-const SERVER_VERSION: &str = concat!("16.6 (Tidemill ", env!("CARGO_PKG_VERSION"), ")");
+pub const SERVER_VERSION: &str = concat!("16.6 (Tidemill ", env!("CARGO_PKG_VERSION"), ")");
 
 /// The list.
 pub const SETTINGS: &[Definition] = &[
