@@ -1,9 +1,10 @@
 //! The questions that planning asks of the catalog.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use datafusion::logical_expr::TableSource;
-use plan::{PlanError, Relation};
+use plan::{PlanError, Relation, RelationId};
 
 /// A column's definition as far as writing to it needs.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -53,6 +54,16 @@ pub struct ViewInfo {
     pub columns: Vec<String>,
     /// The search path under which names in the query are resolved.
     pub search_path: Vec<String>,
+    /// Of a materialized view, the sizes by which its joins were put in order when it was made, so that planning it again leads
+    /// to the same dataflow. None if they are as they were written.
+    pub sizes: Option<Sizes>,
+}
+
+/// About how many rows stored relations have, as far as it is known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// Rows of each relation.
+    pub rows: BTreeMap<RelationId, u64>,
 }
 
 /// The catalog as planning sees it: an immutable version.
@@ -64,6 +75,8 @@ pub trait Catalog: Send + Sync {
     /// All relation names that a user could have meant, for hints: in the search path unqualified, others
     /// qualified by their schema.
     fn relation_names(&self, search_path: &[String]) -> Vec<String>;
+    /// About how many rows a stored relation has now, if that is known.
+    fn rows(&self, relation: RelationId) -> Option<u64>;
 }
 
 /// What of a session planning depends on.

@@ -13,6 +13,9 @@ mod lowering;
 mod optimize;
 pub mod parse;
 pub mod statement;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod testing;
 pub mod text;
 mod volatile;
 pub mod windows;
@@ -28,6 +31,7 @@ use plan::{Lower, PlanError};
 pub use bind::interval::parse_interval;
 pub use bind::query::{output_schema, shown_schema};
 pub use catalog::{Catalog, SessionInfo};
+pub use optimize::join_order::VERSION as JOIN_ORDER_VERSION;
 pub use parse::Parsed;
 pub use plan::json::canonical as canonical_jsonb;
 pub use statement::Statement;

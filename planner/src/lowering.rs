@@ -12,14 +12,16 @@ use plan::{
 };
 
 use crate::Planner;
+use crate::catalog::Sizes;
 use crate::optimize::from_datafusion;
 use crate::volatile;
 
 impl Planner {
-    /// Turns a bound query into a dataflow plan.
-    pub fn dataflow(&self, plan: &LogicalPlan) -> Result<Dataflow, PlanError> {
+    /// Turns a bound query into a dataflow plan. Its joins are put in order by the sizes of what it reads; without any they
+    /// stay as they are written.
+    pub fn dataflow(&self, plan: &LogicalPlan, sizes: Option<&Sizes>) -> Result<Dataflow, PlanError> {
         volatile::check(plan)?;
-        let optimized = self.optimize_for_dataflow(plan.clone())?;
+        let optimized = self.optimize_for_dataflow(plan.clone(), sizes)?;
         let mut driver =
             Driver { planner: self, dataflow: Dataflow::default(), done: HashMap::new(), refusals: Vec::new() };
         let output = driver.lower(&optimized)?;

@@ -2,8 +2,8 @@
 //!
 //! Before the optimizer's rules, [`order`] makes results that depend on the order of equal rows independent of it, so
 //! that an ad-hoc query and a view over the same rows break ties the same way; [`name_casts_of_subqueries`] and
-//! [`constants_to_the_right`] keep names and comparisons in the one form that the rules understand; [`in_lists`] wraps one of
-//! them, [`exclusions`] plans frames that leave rows out. [`not_constant`] is a rule of ours over physical plans. In a view, scalar subqueries become joins before. After the rules, [`order::plain_windows`] takes out of windows what
+//! [`constants_to_the_right`] keep names and comparisons in the one form that the rules understand; [`in_lists`]
+//! wraps one of them, [`exclusions`] plans frames that leave rows out. [`not_constant`] is a rule of ours over physical plans. In a view, scalar subqueries become joins before. After the rules, [`join_order`] puts the joins of a view in order, [`order::plain_windows`] takes out of windows what
 //! is no window function any more, and [`not_in_under_conditions`] mends what DataFusion makes of a NOT IN whose subquery
 //! refers to the outer row.
 
@@ -22,9 +22,11 @@ use plan::PlanError;
 
 use crate::Planner;
 use crate::bind::{correlated, walk};
+use crate::catalog::{Catalog, Sizes};
 
 mod exclusions;
 pub(crate) mod in_lists;
+pub mod join_order;
 mod not_constant;
 mod order;
 
@@ -111,17 +113,26 @@ impl Planner {
     /// Optimizes a bound plan for execution as an ad-hoc query. `now_micros` is the statement's time in microseconds since
     /// 1970, to which now() is folded.
     pub fn optimize(&self, plan: LogicalPlan, now_micros: i64) -> Result<LogicalPlan, PlanError> {
-        self.run_rules(plan, Some(now_micros), false, &self.optimizer_without(&[]))
+        self.run_rules(plan, Some(now_micros), None, &self.optimizer_without(&[]))
     }
 
     /// Optimizes a bound plan to be shown: now() stays as it is.
     pub(crate) fn optimize_to_show(&self, plan: LogicalPlan) -> Result<LogicalPlan, PlanError> {
-        self.run_rules(plan, None, false, &self.optimizer_without(&[]))
+        self.run_rules(plan, None, None, &self.optimizer_without(&[]))
     }
 
-    /// Optimizes a bound plan for a dataflow. now() is never folded.
-    pub(crate) fn optimize_for_dataflow(&self, plan: LogicalPlan) -> Result<LogicalPlan, PlanError> {
-        self.run_rules(plan, None, true, &self.optimizer_without(OFF_IN_DATAFLOWS))
+    /// Optimizes a bound plan for a dataflow, with its joins put in order by sizes if there are any. now() is never folded.
+    pub(crate) fn optimize_for_dataflow(
+        &self,
+        plan: LogicalPlan,
+        sizes: Option<&Sizes>,
+    ) -> Result<LogicalPlan, PlanError> {
+        self.run_rules(plan, None, Some(sizes), &self.optimizer_without(OFF_IN_DATAFLOWS))
+    }
+
+    /// The sizes by which the joins of a bound query are put in order in a dataflow. None if there is nothing to choose.
+    pub fn sizes(&self, plan: &LogicalPlan, catalog: &dyn Catalog) -> Result<Option<Sizes>, PlanError> {
+        join_order::sizes(plan, catalog).map_err(from_datafusion)
     }
 
     /// The session's rules without some.
@@ -130,13 +141,15 @@ impl Planner {
         Optimizer::with_rules(rules.filter(|rule| !off.contains(&rule.name())).cloned().collect())
     }
 
+    /// Runs our rules and an optimizer's. `view` is there in a dataflow: the sizes for its joins, if they are put in order.
     fn run_rules(
         &self,
         plan: LogicalPlan,
         now_micros: Option<i64>,
-        in_view: bool,
+        view: Option<Option<&Sizes>>,
         optimizer: &Optimizer,
     ) -> Result<LogicalPlan, PlanError> {
+        let in_view = view.is_some();
         let session = self.session_state();
         let options = session.config_options();
         let context =
@@ -156,6 +169,10 @@ impl Planner {
             .and_then(name_casts_of_subqueries)
             .and_then(constants_to_the_right)
             .and_then(|plan| optimizer.optimize(plan, &context, |_, _| {}))
+            .and_then(|plan| match view.flatten() {
+                Some(sizes) => join_order::reorder(plan, sizes, &context),
+                None => Ok(plan),
+            })
             .and_then(order::plain_windows)
             .and_then(not_in_under_conditions)
             .and_then(|plan| if in_view { Ok(plan) } else { named_keys(plan) })

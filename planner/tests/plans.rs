@@ -1,8 +1,9 @@
 //! Golden plans: every `plans/*.sql` holds tables, queries and the dataflow plans expected of them.
 //!
 //! A file is a list of records, separated by blank lines. A record is SQL text; a query's is followed by a line
-//! `----` and the plan as `EXPLAIN CREATE MATERIALIZED VIEW` prints it, or by the error. With `REWRITE=1` in the
-//! environment the expected parts are written anew instead of compared.
+//! `----` and the plan as `EXPLAIN CREATE MATERIALIZED VIEW` prints it, or by the error. A record `ROWS t 10, u 20` says how
+//! many rows tables have from there on, and nothing of the others. With `REWRITE=1` in the environment the expected parts are
+//! written anew instead of compared.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -21,6 +22,7 @@ use planner::{Catalog, Planner, SessionInfo, Statement};
 #[derive(Default)]
 struct TestCatalog {
     objects: HashMap<String, Object>,
+    rows: HashMap<RelationId, u64>,
     next_id: u32,
 }
 
@@ -38,6 +40,21 @@ impl Catalog for TestCatalog {
 
     fn relation_names(&self, _search_path: &[String]) -> Vec<String> {
         self.objects.keys().cloned().collect()
+    }
+
+    fn rows(&self, relation: RelationId) -> Option<u64> {
+        self.rows.get(&relation).copied()
+    }
+}
+
+impl TestCatalog {
+    /// Reads `table rows`.
+    fn size(&self, text: &str) -> (RelationId, u64) {
+        let (name, rows) = text.split_once(' ').unwrap();
+        match self.objects.get(name) {
+            Some(Object::Table(table)) => (table.relation.id, rows.parse().unwrap()),
+            _ => panic!("{name} is no table"),
+        }
     }
 }
 
@@ -60,6 +77,10 @@ fn test_planner() -> Planner {
 /// Runs one record: a table or view goes into the catalog and answers nothing; a query answers its plan.
 fn run(planner: &Planner, catalog: &mut TestCatalog, text: &str) -> Result<Option<Vec<String>>, PlanError> {
     let mut answer = None;
+    if let Some(sizes) = text.strip_prefix("ROWS") {
+        catalog.rows = sizes.split_terminator(',').map(|size| catalog.size(size.trim())).collect();
+        return Ok(None);
+    }
     for parsed in planner.parse(text)? {
         match planner.bind(&parsed, catalog, &session(), &[])?.statement {
             Statement::CreateTable(table) => {
@@ -87,10 +108,14 @@ fn run(planner: &Planner, catalog: &mut TestCatalog, text: &str) -> Result<Optio
                     query: view.query_text,
                     columns: view.columns,
                     search_path: session().search_path,
+                    sizes: None,
                 };
                 catalog.objects.insert(view.name.name, Object::View(Arc::new(info)));
             }
-            Statement::Query(query) => answer = Some(explain_dataflow(&planner.dataflow(&query)?)),
+            Statement::Query(query) => {
+                let sizes = planner.sizes(&query, catalog)?;
+                answer = Some(explain_dataflow(&planner.dataflow(&query, sizes.as_ref())?));
+            }
             other => panic!("not for a plan file: {other:?}"),
         }
     }

@@ -41,6 +41,19 @@ pub const SCAN_BLOCK_BYTES_MIN: usize = 64 << 10;
 /// A scan's block ends early after so many bytes: bounds what columnar chunks (up to megabytes each) pin.
 pub const SCAN_BLOCK_BYTES_MAX: usize = 4 << 20;
 
+/// To tell how many entries a table has, at least so many are counted, in whole partitions: the error is about 2 % then.
+pub const SIZE_ENTRIES_MIN: u64 = 4096;
+
+/// To tell how many rows chunks have, so many are read at each end of a range of their numbers: a few, since each may be
+/// large.
+pub const SIZE_CHUNKS: u64 = 4;
+
+/// So many ranges are looked at first.
+pub const SIZE_RANGES: u64 = 4;
+
+/// So many ranges are looked at in all, if the ends of ranges differ: enough to find a few changes by halving.
+pub const SIZE_RANGES_MAX: u32 = 128;
+
 /// Bytes of a memtable at most. Of the store's memory an eighth goes to it, up to three exist at a time.
 pub const WRITE_BUFFER_BYTES_MAX: usize = 64 << 20;
 

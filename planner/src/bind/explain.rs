@@ -27,13 +27,15 @@ pub(super) fn bind(
         Syntax::Query(query) => {
             let (plan, _) = context.query(query, &[])?;
             if options.state {
-                return Ok(explain_dataflow(&planner.dataflow(&plan)?));
+                let sizes = planner.sizes(&plan, catalog)?;
+                return Ok(explain_dataflow(&planner.dataflow(&plan, sizes.as_ref())?));
             }
             Ok(explain_query(&planner.optimize_to_show(plan)?))
         }
         Syntax::CreateView(syntax) if syntax.materialized => {
             let view = ddl::create_view(&context, syntax)?;
-            Ok(explain_dataflow(&planner.dataflow(&view.plan)?))
+            let sizes = planner.sizes(&view.plan, catalog)?;
+            Ok(explain_dataflow(&planner.dataflow(&view.plan, sizes.as_ref())?))
         }
         Syntax::CreateView(syntax) => {
             let view = ddl::create_view(&context, syntax)?;
@@ -52,7 +54,7 @@ pub(super) fn bind(
 pub(super) fn bind_view(context: &Context<'_>, name: &ast::ObjectName) -> Result<Statement, PlanError> {
     let (relation, view) = super::verify::materialized_view(context, name)?;
     let plan = plan_view(context.planner, &view, context.catalog)?;
-    let (lines, state) = explain_state(&context.planner.dataflow(&plan)?);
+    let (lines, state) = explain_state(&context.planner.dataflow(&plan, view.sizes.as_ref())?);
     Ok(Statement::Explain { lines, view: Some(ExplainedView { relation: relation.id, state }) })
 }
 

@@ -7,12 +7,11 @@ use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::common::ScalarValue;
 use datafusion::datasource::{MemTable, provider_as_source};
-use datafusion::execution::SessionStateBuilder;
 use plan::{Growth, Layout, PlanError, Relation, RelationId, RelationKind};
 
 use crate::catalog::{Catalog, Object, SessionInfo, TableInfo, ViewInfo};
 use crate::statement::{Cell, InsertSource, ObjectName, Statement};
-use crate::{Bound, Planner};
+use crate::{Bound, Planner, testing};
 
 mod windows;
 
@@ -39,19 +38,15 @@ impl Catalog for World {
     fn relation_names(&self, _search_path: &[String]) -> Vec<String> {
         self.objects.keys().map(|(_, name)| name.clone()).collect()
     }
+
+    fn rows(&self, _relation: RelationId) -> Option<u64> {
+        None
+    }
 }
 
 impl World {
     fn empty() -> World {
-        let mut state = SessionStateBuilder::new().with_default_features().build();
-        runtime::functions::register(&mut state).unwrap();
-        let session = SessionInfo {
-            search_path: vec!["public".to_string()],
-            time_zone: "UTC".to_string(),
-            user: "tester".to_string(),
-            database: "tidemill".to_string(),
-        };
-        World { planner: Planner::new(state, Vec::new()), session, objects: HashMap::new() }
+        World { planner: testing::planner(), session: testing::session(), objects: HashMap::new() }
     }
 
     fn new() -> World {
@@ -100,6 +95,7 @@ impl World {
                     query: view.query_text.clone(),
                     columns: view.columns.clone(),
                     search_path: self.session.search_path.clone(),
+                    sizes: None,
                 });
                 let object = if view.materialized {
                     let schema = view.plan.schema().as_arrow().clone();

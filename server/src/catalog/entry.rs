@@ -107,8 +107,20 @@ pub struct MaterializedEntry {
     pub state_tables: u32,
     /// Fingerprint of the dataflow plan.
     pub fingerprint: String,
+    /// How its joins were put in order; none if they are as they were written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub join_order: Option<StoredJoinOrder>,
     /// Whether it can be read.
     pub status: Status,
+}
+
+/// What the order of a view's joins depends on besides its query.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredJoinOrder {
+    /// [`planner::JOIN_ORDER_VERSION`] at the time of planning.
+    pub version: u32,
+    /// Relations that it reads, with about how many rows each had then.
+    pub rows: Vec<(u32, u64)>,
 }
 
 /// Whether a materialized view can be read.

@@ -13,13 +13,14 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
 use plan::{Relation, RelationId, RelationKind};
-use planner::catalog::{Catalog, Object, TableInfo, ViewInfo};
+use planner::catalog::{Catalog, Object, Sizes, TableInfo, ViewInfo};
 use runtime::state::relation::RelationStorage;
 
 use crate::error::ServerError;
-use entry::{Entry, MaterializedEntry, Status, StoredEntry, TableEntry, ViewEntry};
+use entry::{Entry, MaterializedEntry, Status, StoredEntry, StoredJoinOrder, TableEntry, ViewEntry};
 
 pub mod entry;
+pub mod measured;
 pub mod store;
 pub mod system;
 
@@ -100,7 +101,7 @@ impl CatalogObject {
             Entry::Schema { .. } => return Ok(None),
             Entry::Table(table) => (&table.schema, &table.name, load_table(id, table)?),
             Entry::View(view) => {
-                let kind = ObjectKind::View { info: view_info(view), schema: entry::load_schema(&view.fields)? };
+                let kind = ObjectKind::View { info: view_info(view, None), schema: entry::load_schema(&view.fields)? };
                 (&view.schema, &view.name, kind)
             }
             Entry::MaterializedView(view) => (&view.view.schema, &view.view.name, load_materialized(id, view)?),
@@ -151,12 +152,14 @@ pub fn display_name(schema: &str, name: &str) -> String {
     if schema == "public" { name.to_owned() } else { format!("{schema}.{name}") }
 }
 
-fn view_info(view: &ViewEntry) -> Arc<ViewInfo> {
+fn view_info(view: &ViewEntry, join_order: Option<&StoredJoinOrder>) -> Arc<ViewInfo> {
+    let rows = |order: &StoredJoinOrder| order.rows.iter().map(|(id, rows)| (RelationId(*id), *rows)).collect();
     Arc::new(ViewInfo {
         name: display_name(&view.schema, &view.name),
         query: view.query.clone(),
         columns: view.columns.clone(),
         search_path: view.search_path.clone(),
+        sizes: join_order.map(|order| Sizes { rows: rows(order) }),
     })
 }
 
@@ -182,7 +185,7 @@ fn load_table(id: u32, table: &TableEntry) -> Result<ObjectKind, ServerError> {
 fn load_materialized(id: u32, view: &MaterializedEntry) -> Result<ObjectKind, ServerError> {
     let (rows, errors) = materialized_relations(id, view)?;
     Ok(ObjectKind::MaterializedView {
-        info: view_info(&view.view),
+        info: view_info(&view.view, view.join_order.as_ref()),
         rows: Stored::new(rows)?,
         errors: Stored::new(errors)?,
         status: view.status.clone(),
@@ -412,6 +415,11 @@ impl Catalog for CatalogVersion {
                 if visible { object.name.clone() } else { format!("{}.{}", object.schema, object.name) }
             })
             .collect()
+    }
+
+    fn rows(&self, _relation: RelationId) -> Option<u64> {
+        // What is stored under a version is seen through `measured::Measured`.
+        None
     }
 }
 

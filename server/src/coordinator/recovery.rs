@@ -131,9 +131,14 @@ fn plan_view(
     let ObjectKind::MaterializedView { info, rows, errors, .. } = &object.kind else {
         return Err("it is not a materialized view".to_owned());
     };
+    if entry.join_order.as_ref().is_some_and(|order| order.version != planner::JOIN_ORDER_VERSION) {
+        return Err(
+            "this version of the server orders its joins differently, so its stored state cannot be used".to_owned()
+        );
+    }
     let dataflow: Dataflow = planner
         .plan_view(info, catalog)
-        .and_then(|plan| planner.dataflow(&plan))
+        .and_then(|plan| planner.dataflow(&plan, info.sizes.as_ref()))
         .map_err(|error| format!("its definition cannot be planned any more: {error}"))?;
     if dataflow.fingerprint() != entry.fingerprint {
         return Err("this version of the server plans it differently, so its stored state cannot be used".to_owned());

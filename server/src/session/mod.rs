@@ -19,6 +19,7 @@ use planner::{Parsed, SessionInfo, Statement};
 use tokio::sync::Notify;
 
 use crate::catalog::CatalogVersion;
+use crate::catalog::measured::Measured;
 use crate::coordinator::{Coordinator, Transaction};
 use crate::error::{Notice, Result, ServerError, Severity};
 
@@ -173,7 +174,8 @@ impl Session {
 
     /// Resolves a statement without parameters.
     fn bind_statement(&self, parsed: &Parsed) -> Result<Statement> {
-        let bound = self.coordinator.planner().bind(parsed, self.catalog().as_ref(), self.info(), &[])?;
+        let measured = Measured::new(self.catalog(), self.coordinator.published());
+        let bound = self.coordinator.planner().bind(parsed, &measured, self.info(), &[])?;
         if !bound.parameters.is_empty() {
             return Err(ServerError::new(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1"));
         }

@@ -12,6 +12,7 @@ use planner::{Bound, Parsed, SessionInfo, Statement};
 use super::Session;
 use super::input::ColumnInput;
 use crate::catalog::CatalogVersion;
+use crate::catalog::measured::Measured;
 use crate::error::{Result, ServerError};
 
 /// A prepared statement.
@@ -112,7 +113,10 @@ impl Session {
     fn bind_parsed(&self, parsed: Option<&Parsed>, declared: &[Option<DataType>]) -> Result<Binding> {
         let (catalog, info) = (self.catalog(), self.info().clone());
         let bound = match parsed {
-            Some(parsed) => self.coordinator.planner().bind(parsed, catalog.as_ref(), &info, declared)?,
+            Some(parsed) => {
+                let measured = Measured::new(catalog.clone(), self.coordinator.published());
+                self.coordinator.planner().bind(parsed, &measured, &info, declared)?
+            }
             None => Bound { statement: Statement::Empty, parameters: Vec::new(), schema: None },
         };
         let schema = self.result_schema(&bound.statement, bound.schema)?;

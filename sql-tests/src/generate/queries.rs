@@ -46,8 +46,58 @@ impl Generator {
         {
             return window;
         }
+        if depth > 0 && self.chance(0.1) {
+            return self.joined_in_any_order();
+        }
         let left = self.named(&relation);
         if depth > 0 && self.chance(0.45) { self.join(left) } else { left }
+    }
+
+    /// Up to four tables that equalities make a tree of, written in any order: one may be crossed with those before it, and be
+    /// joined by the condition of one that comes later.
+    fn joined_in_any_order(&mut self) -> From {
+        let tables = self.tables.clone();
+        let first = self.pick(&tables);
+        let mut parts = vec![self.named(&first)];
+        let mut conditions: Vec<([usize; 2], String)> = Vec::new();
+        for _ in 0..self.between(2, 3) {
+            let (table, other) = (self.pick(&tables), self.between(0, parts.len() - 1));
+            let part = self.named(&table);
+            let equal = |a: &Column, b: &Column| (a.kind == b.kind).then(|| (a.name.clone(), b.name.clone()));
+            let pairs = parts[other].scope.iter().flat_map(|a| part.scope.iter().filter_map(move |b| equal(a, b)));
+            let pairs: Vec<(String, String)> = pairs.collect();
+            if pairs.is_empty() {
+                continue;
+            }
+            let (a, b) = self.pair(&pairs);
+            conditions.push(([other, parts.len()], format!("{a} = {b}")));
+            if self.chance(0.3) {
+                let scope: Vec<Column> = parts[other].scope.iter().chain(&part.scope).cloned().collect();
+                let condition = self.condition(&scope, 1);
+                conditions.push(([other, parts.len()], condition));
+            }
+            parts.push(part);
+        }
+        let mut order: Vec<usize> = (0..parts.len()).collect();
+        for at in 1..order.len() {
+            let other = self.between(0, at);
+            order.swap(at, other);
+        }
+        let mut from = From { sql: parts[order[0]].sql.clone(), scope: parts[order[0]].scope.clone() };
+        for at in 1..order.len() {
+            let (before, now) = (&order[..at], order[at]);
+            let meets =
+                |ends: &[usize; 2]| ends.contains(&now) && ends.iter().all(|end| *end == now || before.contains(end));
+            let on: Vec<&str> =
+                conditions.iter().filter(|(ends, _)| meets(ends)).map(|(_, condition)| condition.as_str()).collect();
+            let join = match on.is_empty() {
+                true => format!(" CROSS JOIN {}", parts[now].sql),
+                false => format!(" JOIN {} ON {}", parts[now].sql, on.join(" AND ")),
+            };
+            from.sql.push_str(&join);
+            from.scope.extend(parts[now].scope.iter().cloned());
+        }
+        from
     }
 
     fn join(&mut self, left: From) -> From {

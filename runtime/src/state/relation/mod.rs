@@ -30,6 +30,7 @@ use crate::state::store::{Snapshot, Write};
 pub mod chunks;
 mod entries;
 mod scan;
+mod size;
 
 pub use scan::RelationScan;
 

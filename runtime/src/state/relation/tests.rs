@@ -425,3 +425,46 @@ fn scans_can_be_sent_to_other_threads() {
     is_send::<RelationScan>();
     is_shared::<RelationStorage>();
 }
+
+fn numbers(range: std::ops::Range<i32>) -> RecordBatch {
+    let schema = Arc::new(Schema::new(vec![Field::new("id", DataType::Int32, false)]));
+    RecordBatch::try_new(schema, vec![Arc::new(Int32Array::from_iter_values(range))]).unwrap()
+}
+
+fn is_near(approximate: u64, exact: u64) -> bool {
+    approximate.abs_diff(exact) * 10 <= exact
+}
+
+#[test]
+fn the_number_of_entries_is_known_by_a_tenth() {
+    let storage = storage(&numbers(0..1).schema(), Layout::Keyed(vec![0]));
+    let mut test = TestStore::memory();
+    assert_eq!(storage.approximate_rows(test.store.snapshot().as_ref()).unwrap(), 0);
+    test.commit(storage.insert(&numbers(0..3000), 0).unwrap().0);
+    let count = storage.approximate_rows(test.store.snapshot().as_ref()).unwrap();
+    assert_eq!(count, 3000, "small relations are counted");
+    test.commit(storage.insert(&numbers(3000..60_000), 0).unwrap().0);
+    let count = storage.approximate_rows(test.store.snapshot().as_ref()).unwrap();
+    assert!(is_near(count, 60_000), "{count}");
+}
+
+#[test]
+fn the_number_of_chunked_rows_is_known_by_a_tenth() {
+    let storage = storage(&numbers(0..1).schema(), Layout::RowId);
+    let mut test = TestStore::memory();
+    assert_eq!(storage.approximate_rows(test.store.snapshot().as_ref()).unwrap(), 0);
+    // A few large chunks, then many small ones, of which a third is deleted again.
+    let mut next = 0;
+    let (mut all, _, used) = storage.insert(&numbers(0..100_000), next).unwrap();
+    next += used;
+    for row in 0..3000 {
+        let (writes, _, used) = storage.insert(&numbers(row..row + 2), next).unwrap();
+        if row % 3 != 0 {
+            all.extend(writes);
+        }
+        next += used;
+    }
+    test.commit(all);
+    let count = storage.approximate_rows(test.store.snapshot().as_ref()).unwrap();
+    assert!(is_near(count, 104_000), "{count}");
+}

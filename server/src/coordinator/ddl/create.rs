@@ -13,8 +13,10 @@ use runtime::DataflowDescription;
 use super::advice::{self, StatePolicy};
 use super::{DdlSet, NewDataflow, Turn};
 use crate::catalog::entry::{
-    ENTRY_VERSION, Entry, MaterializedEntry, Status, StoredEntry, TableEntry, ViewEntry, store_schema, type_name,
+    ENTRY_VERSION, Entry, MaterializedEntry, Status, StoredEntry, StoredJoinOrder, TableEntry, ViewEntry, store_schema,
+    type_name,
 };
+use crate::catalog::measured::Measured;
 use crate::catalog::{
     CatalogChange, CatalogObject, CatalogVersion, ERRORS_SUFFIX, ObjectKind, display_name, materialized_relations,
     store as catalog_store, system,
@@ -312,7 +314,7 @@ pub async fn create_materialized_view(
 /// Plans the dataflow of a view from its stored form, as recovery does, so that both get the same plan.
 fn plan_materialized(
     coordinator: &Coordinator,
-    catalog: &CatalogVersion,
+    catalog: &Arc<CatalogVersion>,
     view: &CreateView,
     session: &SessionInfo,
     policy: StatePolicy,
@@ -322,9 +324,12 @@ fn plan_materialized(
         query: view.query_text.clone(),
         columns: view.columns.clone(),
         search_path: session.search_path.clone(),
+        sizes: None,
     };
-    let plan = coordinator.planner().plan_view(&info, catalog)?;
-    let dataflow = coordinator.planner().dataflow(&plan)?;
+    let plan = coordinator.planner().plan_view(&info, catalog.as_ref())?;
+    let measured = Measured::new(Arc::clone(catalog), coordinator.published());
+    let sizes = coordinator.planner().sizes(&plan, &measured)?;
+    let dataflow = coordinator.planner().dataflow(&plan, sizes.as_ref())?;
     dataflow.validate()?;
     let notices = advice::notices(&dataflow, &view.name.name, policy)?;
     let columns = output_columns(&dataflow, plan.schema().as_arrow());
@@ -340,6 +345,10 @@ fn plan_materialized(
         first_state_table: id + 4,
         state_tables: states,
         fingerprint: dataflow.fingerprint(),
+        join_order: sizes.map(|sizes| StoredJoinOrder {
+            version: planner::JOIN_ORDER_VERSION,
+            rows: sizes.rows.into_iter().map(|(relation, rows)| (relation.0, rows)).collect(),
+        }),
         status: Status::Filling,
     };
     let (rows, errors) = materialized_relations(id, &entry)?;
