@@ -2,8 +2,8 @@
 //!
 //! Before the optimizer's rules, [`order`] makes results that depend on the order of equal rows independent of it, so
 //! that an ad-hoc query and a view over the same rows break ties the same way; [`name_casts_of_subqueries`] and
-//! [`constants_to_the_right`] keep names and comparisons in the one form that the rules understand; [`in_lists`]
-//! wraps one of them, [`exclusions`] plans frames that leave rows out. [`not_constant`] is a rule of ours over physical plans. In a view, scalar subqueries become joins before. After the rules, [`join_order`] puts the joins of a view in order, [`order::plain_windows`] takes out of windows what
+//! [`constants_to_the_right`] keep names and comparisons in the one form that the rules understand; [`in_lists`] and [`null_equalities`]
+//! wrap one of them each, [`exclusions`] plans frames that leave rows out. [`not_constant`] is a rule of ours over physical plans. In a view, scalar subqueries become joins before. After the rules, [`join_order`] puts the joins of a view in order, [`order::plain_windows`] takes out of windows what
 //! is no window function any more, and [`not_in_under_conditions`] mends what DataFusion makes of a NOT IN whose subquery
 //! refers to the outer row.
 
@@ -28,6 +28,7 @@ mod exclusions;
 pub(crate) mod in_lists;
 pub mod join_order;
 mod not_constant;
+mod null_equalities;
 mod order;
 
 type Rule = Arc<dyn OptimizerRule + Send + Sync>;
@@ -67,6 +68,9 @@ pub(crate) fn rules(session: &SessionState) -> (Vec<Rule>, Vec<PhysicalRule>) {
     // It takes NULL for any other value where it makes one list of IN of two.
     for rule in rules.iter_mut().filter(|rule| rule.name() == "simplify_expressions") {
         *rule = Arc::new(in_lists::KeepApart(Arc::clone(rule)));
+    }
+    for rule in rules.iter_mut().filter(|rule| rule.name() == null_equalities::RULE) {
+        *rule = Arc::new(null_equalities::Kept(Arc::clone(rule)));
     }
     let mut physical = session.physical_optimizers().to_vec();
     physical.retain(|rule| !PHYSICAL_OFF.contains(&rule.name()));

@@ -1,21 +1,13 @@
 //! What unit tests plan with.
 
-use datafusion::execution::{FunctionRegistry, SessionStateBuilder};
+use datafusion::execution::SessionStateBuilder;
 
 use crate::{Planner, SessionInfo};
 
 /// A planner with all functions and no operators.
 pub(crate) fn planner() -> Planner {
     let mut state = SessionStateBuilder::new().with_default_features().build();
-    for function in runtime::functions::scalar() {
-        state.register_udf(function).unwrap();
-    }
-    for function in runtime::functions::aggregates() {
-        state.register_udaf(function).unwrap();
-    }
-    for function in runtime::functions::excluding(state.aggregate_functions().values()) {
-        state.register_udwf(function).unwrap();
-    }
+    runtime::functions::register(&mut state).unwrap();
     Planner::new(state, Vec::new())
 }
 
