@@ -11,7 +11,8 @@ use plan::{PlanError, SqlState};
 
 use super::coerce::assign_expression;
 use super::context::{Context, TARGET_SCHEMA};
-use super::insert::{Parameters, constant_cell, is_default, type_outputs};
+use super::insert::{constant_cell, is_default, type_outputs};
+use super::parameters::Parameters;
 use super::{column_position, insert, returning, writable_table};
 use crate::Bound;
 use crate::catalog::TableInfo;

@@ -16,6 +16,7 @@ use super::coerce::{assign, assign_expression};
 use super::context::Context;
 use super::interval::parse_interval;
 use super::literal::parse_text;
+use super::parameters::Parameters;
 use super::{column_position, returning, types, writable_table};
 use crate::Bound;
 use crate::catalog::TableInfo;
@@ -59,48 +60,6 @@ pub(super) fn bind(
     let schema = returning.as_ref().map(|returning| returning.schema.clone());
     let statement = Statement::Insert(Insert { table, source, on_conflict, returning });
     Ok(Bound { statement, parameters: parameters.known(), schema })
-}
-
-/// Types of parameters as they become known.
-#[derive(Default)]
-pub(super) struct Parameters {
-    pub types: Vec<Option<DataType>>,
-    /// What a plan inferred says more than a type: by number.
-    inferred: Vec<FieldRef>,
-}
-
-impl Parameters {
-    /// With the types that the client declared.
-    pub fn declared(types: &[Option<DataType>]) -> Self {
-        Parameters { types: types.to_vec(), inferred: Vec::new() }
-    }
-
-    /// A parameter stands where a type is expected.
-    pub fn note(&mut self, number: usize, data_type: &DataType) {
-        if self.types.len() < number {
-            self.types.resize(number, None);
-        }
-        self.types[number - 1].get_or_insert_with(|| data_type.clone());
-    }
-
-    /// Types that a plan inferred.
-    pub fn note_all(&mut self, types: &[FieldRef]) {
-        types.iter().enumerate().for_each(|(index, field)| self.note(index + 1, field.data_type()));
-        if self.inferred.len() < types.len() {
-            self.inferred = types.to_vec();
-        }
-    }
-
-    /// All types; what nothing is known of is text.
-    pub fn known(self) -> Vec<FieldRef> {
-        let Parameters { types, inferred } = self;
-        let known = types.into_iter().enumerate().map(|(index, data_type)| {
-            let data_type = data_type.unwrap_or(DataType::Utf8);
-            let inferred = inferred.get(index).filter(|field| *field.data_type() == data_type);
-            inferred.cloned().unwrap_or_else(|| Arc::new(Field::new("", data_type, true)))
-        });
-        known.collect()
-    }
 }
 
 /// Positions of the columns that the source fills, in its order.

@@ -238,6 +238,48 @@ fn infer_arguments(call: &mut ScalarFunction, schema: &DFSchema) -> bool {
     }
 }
 
+/// Types of parameters as they become known.
+#[derive(Default)]
+pub(super) struct Parameters {
+    pub types: Vec<Option<DataType>>,
+    /// What a plan inferred says more than a type: by number.
+    inferred: Vec<FieldRef>,
+}
+
+impl Parameters {
+    /// With the types that the client declared.
+    pub fn declared(types: &[Option<DataType>]) -> Self {
+        Parameters { types: types.to_vec(), inferred: Vec::new() }
+    }
+
+    /// A parameter stands where a type is expected.
+    pub fn note(&mut self, number: usize, data_type: &DataType) {
+        if self.types.len() < number {
+            self.types.resize(number, None);
+        }
+        self.types[number - 1].get_or_insert_with(|| data_type.clone());
+    }
+
+    /// Types that a plan inferred.
+    pub fn note_all(&mut self, types: &[FieldRef]) {
+        types.iter().enumerate().for_each(|(index, field)| self.note(index + 1, field.data_type()));
+        if self.inferred.len() < types.len() {
+            self.inferred = types.to_vec();
+        }
+    }
+
+    /// All types; what nothing is known of is text.
+    pub fn known(self) -> Vec<FieldRef> {
+        let Parameters { types, inferred } = self;
+        let known = types.into_iter().enumerate().map(|(index, data_type)| {
+            let data_type = data_type.unwrap_or(DataType::Utf8);
+            let inferred = inferred.get(index).filter(|field| *field.data_type() == data_type);
+            inferred.cloned().unwrap_or_else(|| Arc::new(Field::new("", data_type, true)))
+        });
+        known.collect()
+    }
+}
+
 /// Replaces parameters by values.
 pub(crate) fn with_parameters(
     statement: Statement,

@@ -88,11 +88,13 @@ impl Session {
                 self.prepared.clear();
                 self.reset("all", "DISCARD ALL")
             }
-            Statement::NoOperation { tag, notice } => {
-                self.notices.extend(notice.map(Notice::plain));
-                Ok(Outcome::Done(tag))
-            }
+            Statement::NoOperation { tag, notice } => Ok(self.nothing_to_do(tag, notice)),
         }
+    }
+
+    fn nothing_to_do(&mut self, tag: String, notice: Option<&'static str>) -> Outcome {
+        self.notices.extend(notice.map(Notice::plain));
+        Outcome::Done(tag)
     }
 
     /// INSERT, UPDATE, DELETE, TRUNCATE.

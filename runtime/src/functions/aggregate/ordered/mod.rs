@@ -200,10 +200,15 @@ impl OrderedFunction {
 
 /// The number of a column, which is added if it is not there yet.
 fn column_number(columns: &mut Vec<Expr>, column: Expr) -> usize {
-    columns.iter().position(|known| *known == column).unwrap_or_else(|| {
+    columns.iter().position(|known| is_same(known, &column)).unwrap_or_else(|| {
         columns.push(column);
         columns.len() - 1
     })
+}
+
+/// Whether two expressions are one but for names within them, which optimizing gives and takes.
+fn is_same(left: &Expr, right: &Expr) -> bool {
+    left == right || left.clone().unalias_nested().data == right.clone().unalias_nested().data
 }
 
 /// The number of the argument that is an expression of ORDER BY but for the conversion to the type that the function takes.
@@ -212,7 +217,7 @@ fn converted(arguments: &[Expr], expression: &Expr, schema: &DFSchema) -> Option
     arguments.iter().position(|argument| {
         let Expr::Cast(cast) = argument else { return false };
         let types = (cast.expr.get_type(schema), argument.get_type(schema));
-        *cast.expr == *expression
+        is_same(&cast.expr, expression)
             && matches!(&types, (Ok(from), Ok(to)) if
                 (from.is_string() && to.is_string()) || (from.is_numeric() && to.is_numeric()))
     })
