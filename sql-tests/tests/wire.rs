@@ -130,6 +130,30 @@ fn extended_protocol_with_parameters() {
     assert_eq!(data_row_bytes(&messages[9].1), [Some(1_i32.to_be_bytes().to_vec()), Some(b"a".to_vec())]);
 }
 
+/// What a ParameterDescription says.
+fn parameter_oids(body: &[u8]) -> Vec<u32> {
+    body[2..].chunks(4).map(|bytes| u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])).collect()
+}
+
+#[test]
+fn parameters_are_described_with_the_types_of_postgres() {
+    let (_server, mut client) = start();
+    client.run("CREATE TABLE t (id int, u uuid, j jsonb, v varchar(5), n numeric, ts timestamptz)").expect("create");
+    for (statement, oids) in [
+        ("SELECT $1::uuid, $2::jsonb, $3::int[]", &[2950, 3802, 1007][..]),
+        ("SELECT id FROM t WHERE u = $1 AND id = ANY($2) AND n + $3 > 1", &[2950, 1007, 1700]),
+        ("SELECT id FROM t WHERE now() > $1 AND ts + $2 < now()", &[1184, 1186]),
+        ("INSERT INTO t (u, j, v) VALUES ($1, $2, $3)", &[2950, 3802, 1043]),
+    ] {
+        client.parse("", statement, &[]).expect("send");
+        client.describe(b'S', "").expect("send");
+        client.sync().expect("send");
+        let messages = client.until_ready().expect("answers");
+        let described = messages.iter().find(|(kind, _)| *kind == b't').expect("a description");
+        assert_eq!(parameter_oids(&described.1), oids, "{statement}");
+    }
+}
+
 #[test]
 fn parameter_types_are_inferred() {
     let (_server, mut client) = start();
@@ -143,11 +167,7 @@ fn parameter_types_are_inferred() {
     client.sync().expect("send");
     let messages = client.until_ready().expect("answers");
     assert_eq!(kinds(&messages), "1tn2CZ");
-    let oids: Vec<u32> = messages[1].1[2..]
-        .chunks(4)
-        .map(|bytes| u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
-        .collect();
-    assert_eq!(oids, [23, 25, 1700, 1114]);
+    assert_eq!(parameter_oids(&messages[1].1), [23, 25, 1700, 1114]);
     assert_eq!(texts(&client.rows("SELECT * FROM t").expect("rows")), [["1", "x", "1.25", "2024-01-01 00:00:00"]]);
 }
 

@@ -7,13 +7,15 @@
 //! Reading order: [`relation`] (what is imported), [`properties`] (what is known of a node), [`bounds`] (what it costs
 //! and keeps), [`spec`] (what an operator answers for itself), [`graph`] (the plan), [`lower`] (from logical plan to
 //! plan), [`error`] and [`sqlstate`] (what a user is told).
-//! [`numeric`] and [`json`] are what both crates know of values, [`exclusion`] what both know of frames that leave rows out.
+//! [`numeric`] and [`json`] are what both crates know of values, [`expressions`] of expressions, [`exclusion`] of frames that
+//! leave rows out.
 //!
 //! This crate knows no engine, no storage, no SQL text, and names no operator.
 
 pub mod bounds;
 pub mod error;
 pub mod exclusion;
+pub mod expressions;
 pub mod graph;
 pub mod json;
 pub mod lower;

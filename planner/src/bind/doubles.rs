@@ -13,6 +13,7 @@ use datafusion::logical_expr::expr::{Case, InList, InSubquery};
 use datafusion::logical_expr::{
     Between, BinaryExpr, Cast, Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Subquery, Union,
 };
+use plan::expressions::is_decimal;
 
 use super::operators::is_comparison;
 use super::walk;
@@ -163,8 +164,4 @@ fn to_double(expression: &mut Expr, schema: &DFSchema) -> bool {
     let plain = std::mem::take(expression);
     *expression = Expr::Cast(Cast::new(Box::new(plain), DataType::Float64));
     true
-}
-
-fn is_decimal(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Decimal128(..) | DataType::Decimal256(..))
 }

@@ -266,7 +266,7 @@ fn cell(
         return default_value(context, table, column);
     }
     if let Some(number) = parameter_number(expression) {
-        parameters.note(number, field.data_type());
+        parameters.note(number, field);
         return Ok(Bind::Cell(Cell::Parameter(number)));
     }
     if let Some(value) = constant_cell(context, expression, field)? {
@@ -426,7 +426,7 @@ fn general_cell(
 ) -> Result<Bind, PlanError> {
     let field = &table.relation.schema.fields()[column];
     let schema = DFSchema::empty();
-    let bound = context.bind_expression(expression, &schema, &parameters.types)?;
+    let bound = context.bind_expression(expression, &schema, &parameters.types())?;
     let bound = context.simplify(bound, &schema)?;
     let from = bound.get_type(&schema).map_err(|error| context.error(error))?;
     let assigned = assign_expression(bound, &from, field, false, &context.session.time_zone)?;
@@ -445,7 +445,7 @@ fn select(
     parameters: &mut Parameters,
 ) -> Result<InsertSource, PlanError> {
     let fields = table.relation.schema.fields();
-    let plan = context.bind_query(query, &parameters.types)?;
+    let plan = context.bind_query(query, &parameters.types())?;
     let width = plan.schema().fields().len();
     if width != columns.len() && (width > columns.len() || columns.len() != fields.len()) {
         return Err(count_error(width > columns.len()));
@@ -536,12 +536,12 @@ fn on_conflict(
         let expression = if is_default(&assignment.value) {
             default_expression(context, table, column)?
         } else if let Some(number) = parameter_number(&assignment.value) {
-            parameters.note(number, field.data_type());
+            parameters.note(number, field);
             placeholder(number, field)
         } else if let Some(value) = constant_cell(context, &assignment.value, field)? {
             Expr::Literal(value, None)
         } else {
-            let bound = context.bind_expression(&assignment.value, &schema, &parameters.types)?;
+            let bound = context.bind_expression(&assignment.value, &schema, &parameters.types())?;
             let bound = context.simplify(bound, &schema)?;
             let from = bound.get_type(&schema).map_err(|error| context.error(error))?;
             assign_expression(bound, &from, field, false, &context.session.time_zone)?
@@ -550,7 +550,7 @@ fn on_conflict(
     }
     let condition = match &update.selection {
         Some(condition) => {
-            let bound = context.bind_expression(condition, &schema, &parameters.types)?;
+            let bound = context.bind_expression(condition, &schema, &parameters.types())?;
             Some(context.simplify(bound, &schema)?)
         }
         None => None,

@@ -21,11 +21,9 @@ use datafusion::logical_expr::{
     ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, WindowFrameBound, WindowFrameUnits, cast,
 };
 use datafusion::optimizer::AnalyzerRule;
+use plan::expressions::NORMALIZE;
 
 use super::walk;
-
-/// The name of the normalising function.
-pub const NORMALIZE: &str = "normalize_key";
 
 static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(Normalize::new())));
 

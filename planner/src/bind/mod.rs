@@ -209,7 +209,7 @@ fn plain(context: &Context<'_>, syntax: &Syntax) -> Result<Statement, PlanError>
         Syntax::NoOperation { tag, notice } => Statement::NoOperation { tag: tag.clone(), notice: *notice },
         Syntax::Refresh(name) => {
             // That there is such a view is all that can be wrong.
-            verify::bind(context, name)?;
+            verify::materialized_view(context, name)?;
             Statement::NoOperation { tag: "REFRESH MATERIALIZED VIEW".to_string(), notice: None }
         }
         Syntax::Unsupported(what) => return Err(PlanError::unsupported(what)),

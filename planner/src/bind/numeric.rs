@@ -8,6 +8,7 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, ScalarUDF};
+use plan::expressions::is_decimal;
 
 use super::walk;
 
@@ -104,10 +105,6 @@ fn constant(expression: &Expr) -> Option<i64> {
         Expr::Alias(alias) => constant(&alias.expr),
         _ => None,
     }
-}
-
-fn is_decimal(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Decimal128(..) | DataType::Decimal256(..))
 }
 
 /// A whole number that is written as a numeric of no more digits than it has: the type of an integer has room for more, which the

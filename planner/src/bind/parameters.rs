@@ -41,7 +41,7 @@ pub(crate) fn resolve(plan: LogicalPlan) -> Result<(LogicalPlan, Vec<FieldRef>)>
         {
             let known = types.entry(number).or_default();
             if known.is_none() {
-                known.clone_from(field);
+                *known = field.as_ref().map(of_values);
             }
         }
     })?;
@@ -58,6 +58,15 @@ pub(crate) fn resolve(plan: LogicalPlan) -> Result<(LogicalPlan, Vec<FieldRef>)>
     let count = types.keys().last().copied().unwrap_or(0);
     let known = |number| types.get(&number).cloned().flatten().unwrap_or_else(|| text.clone());
     Ok((plan, (1..=count).map(known).collect()))
+}
+
+/// The field of a parameter's values. The current time comes in nanoseconds, they in our unit.
+fn of_values(field: &FieldRef) -> FieldRef {
+    let data_type = match field.data_type() {
+        DataType::Timestamp(_, zone) => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
+        other => other.clone(),
+    };
+    Arc::new(field.as_ref().clone().with_name("").with_data_type(data_type))
 }
 
 fn untitled(data_type: DataType) -> FieldRef {
@@ -84,13 +93,10 @@ fn infer_clause(node: LogicalPlan) -> Transformed<LogicalPlan> {
 /// Gives an untyped parameter a type. Says whether it did.
 fn give(expression: &mut Expr, wanted: &FieldRef) -> bool {
     let Expr::Placeholder(Placeholder { field: field @ None, .. }) = expression else { return false };
-    let data_type = match wanted.data_type() {
-        DataType::Null => return false,
-        // The current time comes in nanoseconds, values of parameters in ours.
-        DataType::Timestamp(_, zone) => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
-        other => other.clone(),
-    };
-    *field = Some(Arc::new(wanted.as_ref().clone().with_name("").with_data_type(data_type)));
+    if wanted.data_type().is_null() {
+        return false;
+    }
+    *field = Some(of_values(wanted));
     true
 }
 
@@ -139,21 +145,32 @@ fn infer_binary(binary: &mut BinaryExpr, schema: &DFSchema) -> bool {
         let boolean = untitled(DataType::Boolean);
         return give(left, &boolean) | give(right, &boolean);
     }
+    if *op == Operator::Plus && (make_addend(left, right, schema) || make_addend(right, left, schema)) {
+        return true;
+    }
     let field_of = |operand: &Expr| operand.to_field(schema).ok().map(|(_, field)| field);
-    let beside = |field: FieldRef| match (field.data_type(), &op) {
-        // An interval is added to an instant.
-        (DataType::Timestamp(_, _), Operator::Plus) => untitled(DataType::Interval(IntervalUnit::MonthDayNano)),
-        _ => field,
-    };
     let (of_left, of_right) = (field_of(left), field_of(right));
     let mut changed = false;
     if let Some(field) = of_right {
-        changed |= give(left, &beside(field));
+        changed |= give(left, &field);
     }
     if let Some(field) = of_left {
-        changed |= give(right, &beside(field));
+        changed |= give(right, &field);
     }
     changed
+}
+
+/// A parameter that is added to an instant is an interval; DataFusion takes it for another instant. Says whether it is one.
+fn make_addend(operand: &mut Expr, other: &Expr, schema: &DFSchema) -> bool {
+    let Expr::Placeholder(Placeholder { field, .. }) = operand else { return false };
+    let instant = |data_type: &DataType| matches!(data_type, DataType::Timestamp(_, _));
+    let beside_instant =
+        !matches!(other, Expr::Placeholder(_)) && other.get_type(schema).is_ok_and(|data_type| instant(&data_type));
+    let is_addend = beside_instant && field.as_ref().is_none_or(|field| instant(field.data_type()));
+    if is_addend {
+        *field = Some(untitled(DataType::Interval(IntervalUnit::MonthDayNano)));
+    }
+    is_addend
 }
 
 /// Of expressions that are to have one type, those that are untyped parameters take that of the first other one.
@@ -238,45 +255,42 @@ fn infer_arguments(call: &mut ScalarFunction, schema: &DFSchema) -> bool {
     }
 }
 
-/// Types of parameters as they become known.
+/// What is known of parameters, by number.
 #[derive(Default)]
-pub(super) struct Parameters {
-    pub types: Vec<Option<DataType>>,
-    /// What a plan inferred says more than a type: by number.
-    inferred: Vec<FieldRef>,
-}
+pub(super) struct Parameters(Vec<Option<FieldRef>>);
 
 impl Parameters {
     /// With the types that the client declared.
     pub fn declared(types: &[Option<DataType>]) -> Self {
-        Parameters { types: types.to_vec(), inferred: Vec::new() }
+        Parameters(types.iter().map(|data_type| data_type.clone().map(untitled)).collect())
     }
 
-    /// A parameter stands where a type is expected.
-    pub fn note(&mut self, number: usize, data_type: &DataType) {
-        if self.types.len() < number {
-            self.types.resize(number, None);
+    /// The types as far as they are known.
+    pub fn types(&self) -> Vec<Option<DataType>> {
+        self.0.iter().map(|field| field.as_ref().map(|field| field.data_type().clone())).collect()
+    }
+
+    /// A parameter stands where a field's values are expected. What is known first counts, but PostgreSQL's type may be known
+    /// later than Arrow's.
+    pub fn note(&mut self, number: usize, field: &Field) {
+        if self.0.len() < number {
+            self.0.resize(number, None);
         }
-        self.types[number - 1].get_or_insert_with(|| data_type.clone());
-    }
-
-    /// Types that a plan inferred.
-    pub fn note_all(&mut self, types: &[FieldRef]) {
-        types.iter().enumerate().for_each(|(index, field)| self.note(index + 1, field.data_type()));
-        if self.inferred.len() < types.len() {
-            self.inferred = types.to_vec();
+        let known = &mut self.0[number - 1];
+        let says_more = |known: &FieldRef| known.metadata().is_empty() && known.data_type() == field.data_type();
+        if known.as_ref().is_none_or(says_more) {
+            *known = Some(Arc::new(field.clone()));
         }
     }
 
-    /// All types; what nothing is known of is text.
+    /// Fields that a plan inferred.
+    pub fn note_all(&mut self, fields: &[FieldRef]) {
+        fields.iter().enumerate().for_each(|(index, field)| self.note(index + 1, field));
+    }
+
+    /// All fields; what nothing is known of is text.
     pub fn known(self) -> Vec<FieldRef> {
-        let Parameters { types, inferred } = self;
-        let known = types.into_iter().enumerate().map(|(index, data_type)| {
-            let data_type = data_type.unwrap_or(DataType::Utf8);
-            let inferred = inferred.get(index).filter(|field| *field.data_type() == data_type);
-            inferred.cloned().unwrap_or_else(|| Arc::new(Field::new("", data_type, true)))
-        });
-        known.collect()
+        self.0.into_iter().map(|field| field.unwrap_or_else(|| untitled(DataType::Utf8))).collect()
     }
 }
 

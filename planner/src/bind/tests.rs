@@ -354,7 +354,7 @@ fn parameters_have_types_and_take_values() {
         ("DELETE FROM t WHERE id = $1", "integer"),
         ("SELECT id FROM t WHERE id IN ($1, $2) AND name LIKE $3", "integer,integer,text"),
         ("SELECT id FROM t WHERE id = ANY($1) AND name <> ALL($2)", "integer[],text[]"),
-        ("SELECT id FROM t WHERE $1 OR NOT $2", "boolean,boolean"),
+        ("SELECT id FROM t WHERE $1 OR NOT $2 OR ts + $3 > now()", "boolean,boolean,interval"),
         (
             "SELECT id FROM t WHERE now() > $1 AND x BETWEEN $2 AND $3",
             "timestamp with time zone,double precision,double precision",

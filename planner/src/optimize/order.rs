@@ -14,6 +14,7 @@ use datafusion::logical_expr::{
     WindowFrameUnits, cast, lit,
 };
 use plan::exclusion;
+use plan::expressions::{SESSION_END, SESSION_START};
 
 use crate::bind::walk;
 
@@ -275,7 +276,7 @@ fn depends_on_row_order(function: &WindowFunction) -> bool {
         WindowFunctionDefinition::WindowUDF(udf) => match udf.name() {
             "row_number" | "ntile" | "lag" | "lead" => true,
             // Peers have one rank, and one session, whatever the frame.
-            "rank" | "dense_rank" | "percent_rank" | "cume_dist" | "session_start" | "session_end" => false,
+            "rank" | "dense_rank" | "percent_rank" | "cume_dist" | SESSION_START | SESSION_END => false,
             "first_value" => by_rows || from_first,
             name => aggregate(exclusion::excluded(name).unwrap_or_default()),
         },

@@ -1,6 +1,7 @@
 //! Arguments of windows: their places and names, and what is wrong with them.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use datafusion::arrow::datatypes::{DataType, IntervalMonthDayNano, IntervalUnit};
 use datafusion::common::{DFSchema, ScalarValue};
@@ -65,13 +66,16 @@ impl Kind {
         }
     }
 
-    /// How many arguments it takes after as many others, in words.
+    /// How many intervals it takes, at least and at most.
+    pub fn intervals(self) -> RangeInclusive<usize> {
+        let names = self.interval_names();
+        names.iter().filter(|name| **name != OFFSET).count()..=names.len()
+    }
+
+    /// How many arguments it takes with so many before the intervals, in words.
     pub fn number_of_arguments(self, others: usize) -> String {
-        let most = others + self.interval_names().len();
-        match self.interval_names().contains(&OFFSET) {
-            true => format!("{} or {most}", most - 1),
-            false => most.to_string(),
-        }
+        let (least, most) = (others + self.intervals().start(), others + self.intervals().end());
+        if least == most { most.to_string() } else { format!("{least} or {most}") }
     }
 
     /// How it is called.

@@ -23,9 +23,8 @@ struct GroupWindow {
 /// Rewrites a select and the ORDER BY that belongs to it.
 pub(crate) fn rewrite(select: &mut Select, order_by: &mut [OrderByExpr]) -> Result<(), PlanError> {
     let Some(window) = find(&select.group_by)? else { return Ok(()) };
-    let intervals = window.kind.interval_names();
-    let least = if window.kind == Kind::Session { intervals.len() } else { intervals.len() - 1 };
-    if !(least + 1..=intervals.len() + 1).contains(&window.args.len()) {
+    // The time comes before them.
+    if !window.args.len().checked_sub(1).is_some_and(|intervals| window.kind.intervals().contains(&intervals)) {
         return Err(PlanError::new(
             SqlState::SYNTAX_ERROR,
             format!(

@@ -20,6 +20,7 @@ use datafusion::logical_expr::{
     Expr, LogicalPlan, LogicalPlanBuilder, Operator, WindowFunctionDefinition, binary_expr,
 };
 use datafusion::sql::sqlparser::ast::{self, TableAlias, TableFactor};
+use plan::expressions::{SESSION_END, SESSION_START};
 use plan::{PlanError, SqlState};
 
 use crate::bind::errors::external;
@@ -136,7 +137,7 @@ impl Bounds {
             call.params.order_by = vec![self.time.clone().sort(true, false)];
             Ok::<Expr, DataFusionError>(Expr::from(call))
         };
-        let (start, end) = (bound("session_start")?, bound("session_end")?);
+        let (start, end) = (bound(SESSION_START)?, bound(SESSION_END)?);
         let named = |call: &Expr, name| Expr::Column(Column::from_name(call.schema_name().to_string())).alias(name);
         let mut projected = columns(&self.input);
         projected.extend([named(&start, WINDOW_START), named(&end, WINDOW_END)]);

@@ -19,7 +19,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
-use datafusion::logical_expr::{Expr, ExprSchemable, Operator, binary_expr};
+use datafusion::logical_expr::{Expr, Operator, binary_expr};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 
@@ -54,20 +54,6 @@ pub fn refusal(expression: &Expr) -> Option<String> {
     match visited {
         Ok(_) => reason,
         Err(error) => Some(error.to_string()),
-    }
-}
-
-/// Whether an expression has a value for every row: a column, a constant, or an integer as a wider number.
-pub fn never_fails(expression: &Expr, schema: &DFSchema) -> bool {
-    match expression {
-        Expr::Column(_) | Expr::Literal(..) => true,
-        Expr::Cast(cast) => {
-            let from = cast.expr.get_type(schema);
-            matches!(cast.expr.as_ref(), Expr::Column(_))
-                && matches!(from, Ok(DataType::Int16 | DataType::Int32))
-                && matches!(cast.field.data_type(), DataType::Int32 | DataType::Int64 | DataType::Float64)
-        }
-        _ => false,
     }
 }
 

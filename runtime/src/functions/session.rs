@@ -18,16 +18,12 @@ use datafusion::arrow::datatypes::{
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::function::{PartitionEvaluatorArgs, WindowUDFFieldArgs};
 use datafusion::logical_expr::{PartitionEvaluator, Signature, Volatility, WindowUDF, WindowUDFImpl};
+use plan::expressions::{SESSION_END, SESSION_START};
 use plan::{PlanError, SqlState};
 
 use super::aggregate::no_such_function;
 use super::scalar::windows::after;
 use super::{Example, FunctionDef, Implementation};
-
-/// The function of a session's first instant.
-pub const SESSION_START: &str = "session_start";
-/// The function of the first instant after a session.
-pub const SESSION_END: &str = "session_end";
 
 /// `session_start`.
 pub static START: FunctionDef = FunctionDef {

@@ -1,5 +1,6 @@
 //! The extended protocol: Parse, Bind, Describe, Execute, Close, Flush, Sync.
 
+use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::ScalarValue;
 use pgwire::messages::PgWireFrontendMessage;
 use pgwire::messages::data::{NoData, ParameterDescription};
@@ -179,18 +180,13 @@ impl Client {
     }
 
     /// Type and OID of each parameter: as the client declared it, or as the statement uses it.
-    fn parameters(
-        &self,
-        statement: &str,
-        binding: &crate::session::prepared::Binding,
-    ) -> Vec<(datafusion::arrow::datatypes::DataType, u32)> {
+    fn parameters(&self, statement: &str, binding: &crate::session::prepared::Binding) -> Vec<(DataType, u32)> {
         let declared = self.declared_oids.get(statement).map_or(&[][..], Vec::as_slice);
-        let fields = &binding.parameter_fields;
-        let oid_of = |index: usize, data_type| match (declared.get(index), fields.get(index)) {
-            (Some(oid), _) if *oid != 0 && *oid != types::oid::UNKNOWN => *oid,
-            (_, Some(Some(field))) => types::wire_type(field).oid,
-            _ => types::from_arrow(data_type).oid,
+        let oid_of = |index: usize, parameter: &Field| match declared.get(index) {
+            Some(oid) if *oid != 0 && *oid != types::oid::UNKNOWN => *oid,
+            _ => types::wire_type(parameter).oid,
         };
-        binding.parameters.iter().enumerate().map(|(index, of)| (of.clone(), oid_of(index, of))).collect()
+        let described = binding.parameters.iter().enumerate();
+        described.map(|(index, parameter)| (parameter.data_type().clone(), oid_of(index, parameter))).collect()
     }
 }

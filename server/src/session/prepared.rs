@@ -6,7 +6,6 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
 use datafusion::common::ScalarValue;
 use parking_lot::Mutex;
 use plan::SqlState;
-use planner::statement::{Cell, InsertSource};
 use planner::{Bound, Parsed, SessionInfo, Statement};
 
 use super::Session;
@@ -31,10 +30,8 @@ pub struct Binding {
     info: Arc<SessionInfo>,
     /// The statement, with placeholders.
     pub statement: Statement,
-    /// Types of the parameters.
-    pub parameters: Vec<DataType>,
-    /// The column that a parameter is inserted into, or what it is cast to or compared with, where that says more than Arrow's type.
-    pub parameter_fields: Vec<Option<FieldRef>>,
+    /// The parameters: the columns that they are inserted into, what they are cast to or compared with.
+    pub parameters: Vec<FieldRef>,
     /// Columns of the rows that it returns.
     pub schema: Option<SchemaRef>,
 }
@@ -120,20 +117,7 @@ impl Session {
             None => Bound { statement: Statement::Empty, parameters: Vec::new(), schema: None },
         };
         let schema = self.result_schema(&bound.statement, bound.schema)?;
-        let mut parameter_fields = parameter_fields(&bound.statement, bound.parameters.len());
-        for (field, of_use) in parameter_fields.iter_mut().zip(&bound.parameters) {
-            if !of_use.metadata().is_empty() {
-                field.get_or_insert_with(|| of_use.clone());
-            }
-        }
-        Ok(Binding {
-            catalog,
-            info,
-            statement: bound.statement,
-            parameters: bound.parameters.iter().map(|field| field.data_type().clone()).collect(),
-            parameter_fields,
-            schema,
-        })
+        Ok(Binding { catalog, info, statement: bound.statement, parameters: bound.parameters, schema })
     }
 
     /// The arguments of EXECUTE, of the types of the parameters.
@@ -150,7 +134,8 @@ impl Session {
                 .with_detail(format!("Expected {wanted} parameters but got {given}.")));
         }
         let zone = self.settings.style().time_zone;
-        let cast = |(value, data_type): (ScalarValue, &DataType)| -> Result<ScalarValue> {
+        let cast = |(value, parameter): (ScalarValue, &FieldRef)| -> Result<ScalarValue> {
+            let data_type = parameter.data_type();
             match value {
                 value if value.data_type() == *data_type => Ok(value),
                 // A literal in quotes is whatever it is read as.
@@ -183,26 +168,4 @@ impl Session {
         }
         Ok(self.coordinator.planner().with_parameters(binding.statement.clone(), values)?)
     }
-}
-
-/// The columns that parameters of INSERT ... VALUES go into.
-fn parameter_fields(statement: &Statement, parameters: usize) -> Vec<Option<FieldRef>> {
-    let mut fields = vec![None; parameters];
-    let Statement::Insert(insert) = statement else {
-        return fields;
-    };
-    let InsertSource::Rows(rows) = &insert.source else {
-        return fields;
-    };
-    let columns = insert.table.relation.schema.fields();
-    for row in rows {
-        for (cell, column) in row.iter().zip(columns) {
-            if let Cell::Parameter(number) = cell
-                && let Some(field) = number.checked_sub(1).and_then(|index| fields.get_mut(index))
-            {
-                field.get_or_insert_with(|| column.clone());
-            }
-        }
-    }
-    fields
 }

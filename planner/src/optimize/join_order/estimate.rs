@@ -11,10 +11,9 @@ use datafusion::logical_expr::{
     Aggregate, BinaryExpr, Distinct, Expr, ExprSchemable, Filter, Join, JoinType, Limit, LogicalPlan, Operator,
     TableScan, Union,
 };
+use plan::expressions::{NORMALIZE, is_widening};
 use plan::{Layout, RelationSource};
 
-use super::flatten::is_widening;
-use crate::bind::keys::NORMALIZE;
 use crate::catalog::Sizes;
 
 /// The part of rows that an equality leaves.

@@ -2,19 +2,17 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column, DFSchema, NullEquality, Result, ScalarValue, TableReference, plan_err};
+use datafusion::common::{Column, DFSchema, NullEquality, Result, TableReference, plan_err};
 use datafusion::logical_expr::expr::Alias;
 use datafusion::logical_expr::utils::split_conjunction_owned;
 use datafusion::logical_expr::{
-    BinaryExpr, Expr, ExprSchemable, Filter, Join, JoinType, LogicalPlan, Operator, Projection, SubqueryAlias, lit,
+    Expr, ExprSchemable, Filter, Join, JoinType, LogicalPlan, Projection, SubqueryAlias, lit,
 };
+use plan::expressions::{looks_elsewhere, never_fails};
 
 use super::filtered;
 use super::search::{Order, Set};
-use crate::bind::keys::NORMALIZE;
-use crate::bind::walk;
 
 /// A tree of joins, taken apart. Its relations have columns of different names.
 pub(super) struct Flat {
@@ -78,8 +76,8 @@ fn is_transparent(plan: &LogicalPlan) -> bool {
             let plain_nulls = join.on.is_empty() || join.null_equality == NullEquality::NullEqualsNothing;
             let keys = |(left, right): &(Expr, Expr)| {
                 let types = [left.get_type(join.left.schema()), right.get_type(join.right.schema())];
-                cannot_fail(left, join.left.schema())
-                    && cannot_fail(right, join.right.schema())
+                never_fails(left, join.left.schema())
+                    && never_fails(right, join.right.schema())
                     && matches!(types, [Ok(left), Ok(right)] if left == right)
             };
             join.join_type == JoinType::Inner
@@ -105,20 +103,6 @@ fn is_lateral(input: &LogicalPlan) -> bool {
         LogicalPlan::SubqueryAlias(alias) => is_lateral(&alias.input),
         _ => false,
     }
-}
-
-/// Whether an expression reads more than its row.
-fn looks_elsewhere(expression: &Expr) -> bool {
-    walk::any_part(expression, &|part| {
-        matches!(
-            part,
-            Expr::ScalarSubquery(_)
-                | Expr::Exists(_)
-                | Expr::InSubquery(_)
-                | Expr::SetComparison(_)
-                | Expr::OuterReferenceColumn(..)
-        )
-    })
 }
 
 /// The column that an expression hands through.
@@ -232,7 +216,7 @@ impl Walk {
             if part == lit(true) {
                 continue;
             }
-            let can_fail = !cannot_fail(&part, schema);
+            let can_fail = !never_fails(&part, schema);
             let expression = in_relations(&part, schema, columns)?;
             let reads = self.reads(&expression);
             let needs = if can_fail || reads == 0 { set } else { reads };
@@ -260,68 +244,4 @@ fn in_relations(expression: &Expr, schema: &DFSchema, columns: &[Column]) -> Res
         other => Ok(Transformed::no(other)),
     });
     replaced.map(|replaced| replaced.data)
-}
-
-/// Whether an expression has a value for every row. It says no where it does not know.
-pub(super) fn cannot_fail(expression: &Expr, schema: &DFSchema) -> bool {
-    let all = |parts: &[&Expr]| parts.iter().all(|part| cannot_fail(part, schema));
-    match expression {
-        Expr::Column(_) | Expr::Literal(..) => true,
-        Expr::Alias(Alias { expr, .. })
-        | Expr::Not(expr)
-        | Expr::IsNull(expr)
-        | Expr::IsNotNull(expr)
-        | Expr::IsTrue(expr)
-        | Expr::IsFalse(expr)
-        | Expr::IsUnknown(expr)
-        | Expr::IsNotTrue(expr)
-        | Expr::IsNotFalse(expr)
-        | Expr::IsNotUnknown(expr) => cannot_fail(expr, schema),
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) => is_total(op) && all(&[left, right]),
-        Expr::Between(between) => all(&[&between.expr, &between.low, &between.high]),
-        Expr::InList(list) => cannot_fail(&list.expr, schema) && list.list.iter().all(|item| cannot_fail(item, schema)),
-        Expr::Like(like) => cannot_fail(&like.expr, schema) && is_plain_pattern(&like.pattern),
-        Expr::Cast(cast) => {
-            let from = cast.expr.get_type(schema);
-            cannot_fail(&cast.expr, schema) && from.is_ok_and(|from| is_widening(&from, cast.field.data_type()))
-        }
-        Expr::ScalarFunction(call) => {
-            call.name() == NORMALIZE && call.args.iter().all(|argument| cannot_fail(argument, schema))
-        }
-        _ => false,
-    }
-}
-
-/// Whether an operator has a value for all values of its operands.
-fn is_total(operator: &Operator) -> bool {
-    use Operator::{And, Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq, Or};
-    matches!(operator, And | Or | Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
-}
-
-/// Whether a pattern of LIKE is a constant that escapes nothing.
-fn is_plain_pattern(pattern: &Expr) -> bool {
-    matches!(pattern, Expr::Literal(ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)), _) if !text.contains('\\'))
-}
-
-/// Whether every value of a type is one of another, wider type.
-pub(super) fn is_widening(from: &DataType, to: &DataType) -> bool {
-    use DataType::{Decimal128, Decimal256, Float32, Float64, Int16, Int32, Int64, LargeUtf8, Utf8, Utf8View};
-    let digits = |data_type: &DataType| match data_type {
-        Int16 => Some((5, 0)),
-        Int32 => Some((10, 0)),
-        Int64 => Some((19, 0)),
-        Decimal128(precision, scale) | Decimal256(precision, scale) => Some((i32::from(*precision), i32::from(*scale))),
-        _ => None,
-    };
-    match (from, to) {
-        _ if from == to => true,
-        (Int16, Int32 | Int64) | (Int32, Int64) | (Float32, Float64) => true,
-        (Int16 | Int32 | Int64, Float32 | Float64) => true,
-        (Utf8 | Utf8View | LargeUtf8, Utf8 | Utf8View | LargeUtf8) => true,
-        (_, Decimal128(..) | Decimal256(..)) => match (digits(from), digits(to)) {
-            (Some((precision, scale)), Some((wider, more))) => scale <= more && precision - scale <= wider - more,
-            _ => false,
-        },
-        _ => false,
-    }
 }

@@ -17,12 +17,10 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, binary_expr, lit};
+use plan::expressions::{NORMALIZE, never_fails};
 
 use super::condition::Ranged;
-use crate::expressions::{BoundExprs, Predicate, never_fails, readable};
-
-/// The function that makes equal floats identical: keys do so themselves.
-const NORMALIZE: &str = "normalize_key";
+use crate::expressions::{BoundExprs, Predicate, readable};
 
 /// The order in which rows of a side are kept.
 #[derive(Debug, Clone)]

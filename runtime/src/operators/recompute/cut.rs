@@ -7,6 +7,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, TableReference};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableScan, TableSource};
+use plan::expressions::looks_elsewhere;
 use plan::{PlanError, Relation, RelationSource};
 
 use crate::expressions::message_of;
@@ -84,23 +85,8 @@ fn can_be_cut(plan: &LogicalPlan, counts: bool) -> bool {
             | LogicalPlan::Extension(_)
     );
     alone
-        && !plan.expressions().iter().any(has_subquery)
+        && !plan.expressions().iter().any(looks_elsewhere)
         && plan.inputs().into_iter().all(|child| !stays(counts, child) || can_be_cut(child, !is_sort(child)))
-}
-
-fn has_subquery(expression: &Expr) -> bool {
-    let found = expression.exists(|part| {
-        Ok(matches!(
-            part,
-            Expr::ScalarSubquery(_)
-                | Expr::Exists(_)
-                | Expr::InSubquery(_)
-                | Expr::SetComparison(_)
-                | Expr::OuterReferenceColumn(..)
-        ))
-    });
-    // The closure does not fail.
-    found.unwrap_or(true)
 }
 
 /// Whether a child stays with its parent: a LIMIT (or what lies between) that counts rows by an ORDER BY below it stays

@@ -7,9 +7,9 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{NullTreatment, WindowFunction, WindowFunctionDefinition};
 use datafusion::logical_expr::{Expr, ExprSchemable, WindowFrameBound, WindowFrameUnits};
 use plan::exclusion;
+use plan::expressions::{SESSION_END, SESSION_START, never_fails};
 
-use crate::expressions::never_fails;
-use crate::functions::session::{Gap, SESSION_END, SESSION_START};
+use crate::functions::session::Gap;
 use crate::limits::WINDOW_REACH_ROWS_MAX;
 
 /// How far from a change the last row is whose results it may change.
